@@ -28,11 +28,14 @@ struct EncodeOptions {
   bool parse_special = false;   ///< texts of CONTROL tokens in the input become those tokens
 };
 
+class SpecialTokenMatcher;
+class TokenModel;
+
 class Tokenizer {
  public:
   /// kUnimplemented: a tokenizer model or pre-tokenizer Pagoda does not know, by name. kDataLoss: contradictory spec.
   static Result<std::unique_ptr<Tokenizer>> create(TokenizerSpec spec);
-  virtual ~Tokenizer();
+  ~Tokenizer();
 
   /// Bytes that are no UTF-8 become U+FFFD first. Linear-logarithmic in the length of the text.
   std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options) const;
@@ -49,15 +52,26 @@ class Tokenizer {
   /// becomes U+FFFD.
   std::string decode(std::span<const TokenId> ids, bool show_special) const;
 
+  /// Decoding a text of its own drops one leading space (the dummy space of the normaliser).
+  bool drops_leading_space() const;
+
   const TokenizerSpec& spec() const { return spec_; }
   int32_t vocab_size() const { return static_cast<int32_t>(spec_.tokens.size()); }
   /// Tokens that end generation: EOS, EOT/EOM and what the file lists, ascending.
   std::span<const TokenId> end_of_generation_ids() const { return eog_ids_; }
 
- protected:
+ private:
+  struct Fragment;
   explicit Tokenizer(TokenizerSpec spec);
+  void build_matchers();
+  void find_end_of_generation_ids();
+  std::vector<Fragment> split_special(std::string_view text, std::span<const size_t> trusted_runs) const;
+
   TokenizerSpec spec_;
   std::vector<TokenId> eog_ids_;
+  std::unique_ptr<TokenModel> model_;
+  std::unique_ptr<SpecialTokenMatcher> trusted_matcher_;    // CONTROL, UNKNOWN and USER_DEFINED tokens
+  std::unique_ptr<SpecialTokenMatcher> untrusted_matcher_;  // USER_DEFINED tokens only
 };
 
 /// Turns a stream of token ids into text, never emitting half a character: bytes of an unfinished UTF-8 sequence are

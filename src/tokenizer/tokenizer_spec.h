@@ -45,7 +45,12 @@ struct TokenizerSpec {
   std::vector<TokenEntry> tokens;     ///< indexed by id
   std::vector<std::string> merges;    ///< "left right", best first (byte-level BPE)
   NormalizerSpec normalizer;
+  /// BPE over the characters of the text as they are, with byte tokens ("<0x41>") for characters that are no token;
+  /// otherwise the vocabulary is spelt in the byte alphabet, where every byte is a character.
+  bool raw_characters = false;
   bool byte_fallback = false;
+  std::string word_prefix;            ///< WordPiece: how a word's first piece is marked ("▁" in GGUF files, else empty)
+  std::string continuation_prefix;    ///< WordPiece: how its further pieces are marked ("##", else empty)
   bool ignore_merges = false;         ///< a word that is a token by itself skips the merges
 
   std::optional<int32_t> bos_id, eos_id, unk_id, sep_id, pad_id, cls_id, mask_id, eot_id, eom_id;
@@ -58,5 +63,9 @@ struct TokenizerSpec {
 /// From `tokenizer.ggml.*` metadata. Every id is checked against the vocabulary, every array against the others.
 /// kNotFound when the file has no tokenizer at all.
 Result<TokenizerSpec> tokenizer_spec_from_gguf(const GgufFile& file);
+
+/// What every reader owes the algorithms, checked in one place: ids inside the vocabulary, no text twice, sizes within
+/// limits. kDataLoss names the field.
+Status check_tokenizer_spec(const TokenizerSpec& spec);
 
 }  // namespace pagoda
