@@ -9,6 +9,14 @@
 // The arithmetic of one output is fixed: it depends only on its weight row and its activation row, never on M, on the
 // panel range, or on the instruction set. kernels/reference/matmul.cc is the definition.
 //
+// Segments: with num_segments = 4, K is cut at floor(i * units / 4) units, units = ceil(K / unit). A unit is 256 columns
+// for types in super-blocks of 256; for all others 64 columns where K is a multiple of 64 (so that cuts fall on heads of
+// 64), else 32. With fewer than 4 units some segments are empty and add +0.
+//
+// Numbers: FTZ and DAZ must be on in the calling thread. A group of activations with a NaN or an infinity gets the scale
+// NaN, so every output of that row is NaN for quantised weights; for F32, F16 and BF16 weights both travel as IEEE says.
+// NaN bits are not defined. A group whose scale absmax/127 would be denormal counts as zero.
+//
 // Thread rule: pure functions over disjoint outputs; callers split panels (or activation tiles) between threads.
 
 #include <stddef.h>
@@ -50,7 +58,7 @@ struct MatmulArgs {
   int32_t num_rows = 0;          ///< M >= 1
   int32_t panel_begin = 0;       ///< this call writes outputs of panels [panel_begin, panel_end)
   int32_t panel_end = 0;
-  int32_t num_segments = 1;      ///< 1, or 4: K cut at floor(i*units/4) units, summed (s0+s1)+(s2+s3)
+  int32_t num_segments = 1;      ///< 1, or 4: summed (s0+s1)+(s2+s3)
   const float* bias = nullptr;   ///< [n] or null; added once, after the segments
   MatmulStore store = MatmulStore::kOverwrite;
   float* out = nullptr;          ///< out[m * out_stride + row]
