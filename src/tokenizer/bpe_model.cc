@@ -62,13 +62,13 @@ class BpeModel final : public TokenModel {
     if (spec_.raw_characters && token.type == TokenType::kByte) {
       if (const int byte = byte_token_value(token.text); byte >= 0) byte_ids_[static_cast<size_t>(byte)] = id;
     }
-    if (!is_matchable(token.type) || token.text.empty()) return;
+    if (token.text.empty()) return;
     if (spec_.raw_characters) {
       words_.insert(token.text, id);
     } else if (!is_raw) {
       const std::string& word = word_bytes_.back();
       words_.insert(word, id);
-      if (word.size() == 1) byte_ids_[static_cast<uint8_t>(word[0])] = id;
+      if (word.size() == 1 && is_matchable(token.type)) byte_ids_[static_cast<uint8_t>(word[0])] = id;
     }
   }
 
@@ -83,9 +83,12 @@ class BpeModel final : public TokenModel {
     if (left < 0 || right < 0) return data_loss(where() + "one of its parts is no token");
     const int32_t merged = find_merge_part(std::string(merge.substr(0, space)).append(merge.substr(space + 1)));
     if (merged < 0) return data_loss(where() + "the merged text is no token");
+    if (!is_text(left) || !is_text(right) || !is_text(merged)) return {};  // text never becomes a control token
     merges_.insert(left, right, {static_cast<uint32_t>(rank), merged});
     return {};
   }
+
+  bool is_text(int32_t id) const { return id >= 0 && is_matchable(spec_.tokens[static_cast<size_t>(id)].type); }
 
   int32_t find_merge_part(std::string_view part) const {
     if (part.empty()) return -1;
@@ -97,7 +100,7 @@ class BpeModel final : public TokenModel {
   void encode_word(std::string_view word, PairMerger& merger, std::vector<int32_t>& ids) const {
     const bool whole_first = spec_.ignore_merges || (spec_.raw_characters && word[0] == '\n');
     if (whole_first && word.size() <= kMaxMatchBytes) {
-      if (const int32_t id = words_.find(word); id >= 0) {
+      if (const int32_t id = words_.find(word); is_text(id)) {
         ids.push_back(id);
         return;
       }
@@ -131,7 +134,8 @@ class BpeModel final : public TokenModel {
         continue;
       }
       const uint32_t length = decode_utf8(word.substr(i)).length;
-      merger.add_symbol(i, length, words_.find(word.substr(i, length)));
+      const int32_t id = words_.find(word.substr(i, length));
+      merger.add_symbol(i, length, is_text(id) ? id : -1);
       i += length;
     }
   }

@@ -30,6 +30,8 @@ constexpr std::string_view kFillInTexts[] = {
     "<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>", "<|file_sep|>",
 };
 
+constexpr size_t kLongestKnownText = 32;  // bytes; bounds the search below
+
 class Reader {
  public:
   explicit Reader(const GgufFile& file) : file_(file) {}
@@ -263,6 +265,18 @@ class Reader {
     return {};
   }
 
+  // A token of type NORMAL that merges can make is plain text, whatever it looks like ("</s>" is HTML to Qwen 2).
+  void forget_texts_made_by_merges(std::unordered_map<std::string_view, size_t>& ids) const {
+    for (const std::string& merge : spec_.merges) {
+      if (merge.size() > kLongestKnownText + 1) continue;
+      std::string text = merge;
+      if (const size_t space = text.find(' ', 1); space != std::string::npos) text.erase(space, 1);
+      const auto it = ids.find(text);
+      if (it == ids.end() || it->second >= spec_.tokens.size()) continue;
+      if (spec_.tokens[it->second].type == TokenType::kNormal) it->second = spec_.tokens.size();
+    }
+  }
+
   void mark_known_texts() {
     std::unordered_map<std::string_view, size_t> ids;
     for (const std::string_view text : kEndTexts) ids.emplace(text, spec_.tokens.size());
@@ -270,6 +284,7 @@ class Reader {
     for (size_t id = 0; id < spec_.tokens.size(); ++id) {
       if (const auto it = ids.find(spec_.tokens[id].text); it != ids.end()) it->second = id;
     }
+    forget_texts_made_by_merges(ids);
     const auto has = [&](std::string_view text) { return ids.contains(text) && ids.at(text) < spec_.tokens.size(); };
     // Where a family has its own way to end a turn, two of the texts mean something else.
     const bool end_is_inner = has("<|end|>") && ((has("<|return|>") && has("<|call|>")) ||
