@@ -29,7 +29,7 @@ struct SamplingParams {
   int32_t max_tokens = 0;           ///< > 0; 0: up to the context length
   int32_t min_tokens = 0;           ///< end-of-generation and stop ids cannot be drawn before
   bool ignore_eos = false;          ///< end-of-generation tokens do not stop the request
-  std::vector<int32_t> stop_ids;    ///< further ids that stop it (kept out of the text)
+  std::vector<int32_t> stop_ids;    ///< further ids that stop it (kept out of the text); at most 1024
   std::vector<std::string> stop;    ///< texts that stop it (kept out of the text); at most 16, not empty
   int32_t num_logprobs = -1;        ///< top entries beside each output token; -1: no logprobs at all; at most 100
   int32_t num_prompt_logprobs = -1; ///< the same for prompt tokens
