@@ -5,7 +5,8 @@
 
 namespace pagoda {
 
-TokenLogprobs compute_logprobs(std::span<const float> logits, int32_t token, int32_t num_top, const VectorKernels& ops) {
+TokenLogprobs compute_logprobs(std::span<const float> logits, int32_t token, int32_t num_top,
+                               const VectorKernels& ops) {
   TokenLogprobs result;
   result.token = {token, kMinLogprob};
   const ValueRange range = find_range(logits);

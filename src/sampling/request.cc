@@ -76,7 +76,8 @@ Status check_lists(const SamplingParams& p, int32_t vocab_size) {
   }
   PAGODA_RETURN_IF_ERROR(check_count("stop", p.stop.size(), kMaxStopStrings));
   for (size_t i = 0; i < p.stop.size(); ++i) {
-    if (p.stop[i].empty()) return invalid_argument("stop[" + std::to_string(i) + "] is empty; give it a text or drop it");
+    if (p.stop[i].empty())
+      return invalid_argument("stop[" + std::to_string(i) + "] is empty; give it a text or drop it");
   }
   return {};
 }
@@ -101,11 +102,16 @@ Status validate(const SamplingParams& params, int32_t vocab_size) {
 
 std::string_view finish_reason_name(FinishReason reason) {
   switch (reason) {
-    case FinishReason::kNone: return "";
-    case FinishReason::kStop: return "stop";
-    case FinishReason::kLength: return "length";
-    case FinishReason::kCancelled: return "cancelled";
-    case FinishReason::kError: return "error";
+    case FinishReason::kNone:
+      return "";
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "cancelled";
+    case FinishReason::kError:
+      return "error";
   }
   return "";
 }

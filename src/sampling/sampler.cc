@@ -16,14 +16,18 @@ constexpr float kLargest = std::numeric_limits<float>::max();
 constexpr int32_t kMaxVocab = 1 << 23;  // so that 64 bits hold the sum of all weights (selection.h)
 
 // A finite logit stays finite under every penalty: overflow would make two tokens equally impossible or both certain.
-float clamp_finite(float value) { return std::clamp(value, -kLargest, kLargest); }
+float clamp_finite(float value) {
+  return std::clamp(value, -kLargest, kLargest);
+}
 
 bool has_any_penalty(const SamplingParams& p) {
   return p.repetition_penalty != 1.0f || p.frequency_penalty != 0.0f || p.presence_penalty != 0.0f;
 }
 
 // Below the smallest normal float a temperature is zero, as it is to a compute thread (denormals are zero there).
-bool is_greedy(const SamplingParams& p) { return p.temperature < std::numeric_limits<float>::min(); }
+bool is_greedy(const SamplingParams& p) {
+  return p.temperature < std::numeric_limits<float>::min();
+}
 
 // Weight that a nucleus must reach: ceil(top_p * total), at least 1 and at most the total.
 uint64_t nucleus_weight(float top_p, uint64_t total) {
@@ -77,13 +81,14 @@ void gather_nucleus(std::span<const float> adjusted, std::span<const float> rela
   uint64_t total = 0;
   for (const float r : relative) total += r >= params.min_p ? weight_of(r) : 0;
   const uint64_t need = nucleus_weight(params.top_p, total);
-  // The tokens above a cut are a run of the best-ranked, so once they reach the weight they hold the nucleus. e^-8 keeps
-  // a few hundred of a typical vocabulary; flat distributions take all.
+  // The tokens above a cut are a run of the best-ranked, so once they reach the weight they hold the nucleus. e^-8
+  // keeps a few hundred of a typical vocabulary; flat distributions take all.
   if (gather(adjusted, relative, max - 8.0f * params.temperature, params.min_p, ids) < need) {
     gather(adjusted, relative, -kInfinity, params.min_p, ids);
   }
   if (need == total && params.top_p >= 1.0f) return;
-  ids.resize(prefix_reaching(ids, [adjusted](int32_t a, int32_t b) { return ranks_before(adjusted, a, b); }, relative, need));
+  ids.resize(
+      prefix_reaching(ids, [adjusted](int32_t a, int32_t b) { return ranks_before(adjusted, a, b); }, relative, need));
 }
 
 }  // namespace
@@ -166,8 +171,7 @@ int32_t SequenceSampler::draw(std::span<const float> adjusted, float max, int64_
   for (size_t i = 0; i < relative.size(); ++i) relative[i] = (adjusted[i] - max) / p.temperature;
   ops.exp_shifted(relative.data(), 0.0f, vocab_size_, relative.data());
 
-  const double uniform =
-      random_uniform({p.seed, choice_idx_, static_cast<uint64_t>(position), RandomPurpose::kSample});
+  const double uniform = random_uniform({p.seed, choice_idx_, static_cast<uint64_t>(position), RandomPurpose::kSample});
   const bool has_top_k = p.top_k > 0 && p.top_k < vocab_size_;
   if (!has_top_k && p.top_p >= 1.0f && p.min_p <= 0.0f) return draw_from_all(relative, uniform);
 

@@ -2,10 +2,10 @@
 // Sampler: logits of one row to one token, in the published order (see SamplingParams), with draws keyed by
 // (seed, choice, position). A row's result depends on its own logits, parameters and history alone.
 //
-// What is exact: tokens are ranked by adjusted logit (after the penalties), equal ones by lowest id, so top_k 1 is greedy.
-// min-p, top-k and top-p each work on what the one before left, renormalised. top-p keeps the shortest run of best-ranked
-// tokens whose probability reaches top_p. The draw walks the kept tokens by rising id; its weights are integers (see
-// selection.h), so no sum depends on an order, an instruction set or a thread.
+// What is exact: tokens are ranked by adjusted logit (after the penalties), equal ones by lowest id, so top_k 1 is
+// greedy. min-p, top-k and top-p each work on what the one before left, renormalised. top-p keeps the shortest run of
+// best-ranked tokens whose probability reaches top_p. The draw walks the kept tokens by rising id; its weights are
+// integers (see selection.h), so no sum depends on an order, an instruction set or a thread.
 //
 // Thread rule: one SequenceSampler per sequence; different ones may run on different threads.
 
@@ -70,17 +70,17 @@ class SequenceSampler {
 
   std::shared_ptr<const SamplingParams> params_;
   uint64_t choice_idx_;
-  std::vector<int32_t> end_ids_;          // end-of-generation and stop ids inside the vocabulary
+  std::vector<int32_t> end_ids_;  // end-of-generation and stop ids inside the vocabulary
   int32_t vocab_size_;
   bool has_penalties_;
   int32_t num_generated_ = 0;
-  std::vector<Count> counts_;             // only when a penalty is on, in order of first use
-  std::vector<int32_t> count_of_;         // id -> index into counts_ or -1
+  std::vector<Count> counts_;      // only when a penalty is on, in order of first use
+  std::vector<int32_t> count_of_;  // id -> index into counts_ or -1
 };
 
-/// Log-probabilities of raw logits: the token's and the `num_top` best (best first, ties by lowest id). All are finite and
-/// in [kMinLogprob, 0]; tokens of no probability are left out of the top. Logits with a NaN or +infinity, or a token
-/// outside the vocabulary, give kMinLogprob and no top.
+/// Log-probabilities of raw logits: the token's and the `num_top` best (best first, ties by lowest id). All are finite
+/// and in [kMinLogprob, 0]; tokens of no probability are left out of the top. Logits with a NaN or +infinity, or a
+/// token outside the vocabulary, give kMinLogprob and no top.
 TokenLogprobs compute_logprobs(std::span<const float> logits, int32_t token, int32_t num_top, const VectorKernels& ops);
 
 }  // namespace pagoda

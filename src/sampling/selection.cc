@@ -12,7 +12,9 @@ int32_t ordered_key(float value) {
   return bits ^ ((bits >> 31) & 0x7fffffff);
 }
 
-float value_of_key(int32_t key) { return std::bit_cast<float>(key ^ ((key >> 31) & 0x7fffffff)); }
+float value_of_key(int32_t key) {
+  return std::bit_cast<float>(key ^ ((key >> 31) & 0x7fffffff));
+}
 
 }  // namespace
 

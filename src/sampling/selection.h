@@ -31,14 +31,14 @@ inline bool ranks_before(std::span<const float> values, int32_t a, int32_t b) {
   return va > vb || (va == vb && a < b);
 }
 
-/// Collects the k best-ranked ids for which accept(id) holds, in no order. One pass: an id enters the buffer only when it
-/// beats the k-th best so far, and a full buffer of 2k is cut back to k. -infinity never enters.
+/// Collects the k best-ranked ids for which accept(id) holds, in no order. One pass: an id enters the buffer only when
+/// it beats the k-th best so far, and a full buffer of 2k is cut back to k. -infinity never enters.
 template <typename Accept>
 void select_best(std::span<const float> values, size_t k, const Accept& accept, std::vector<int32_t>& best);
 
-/// Probability weights as integers: 2^40 is the most likely token's. Sums of fewer than 2^23 of them fit 64 bits and are
-/// exact, so they depend on no order. What truncation loses is below 2^-40 of the largest probability a token, far below
-/// the rounding of the float it came from.
+/// Probability weights as integers: 2^40 is the most likely token's. Sums of fewer than 2^23 of them fit 64 bits and
+/// are exact, so they depend on no order. What truncation loses is below 2^-40 of the largest probability a token, far
+/// below the rounding of the float it came from.
 inline uint64_t weight_of(float relative_probability) {
   return static_cast<uint64_t>(relative_probability * 0x1p40f);
 }
@@ -56,7 +56,9 @@ void select_best(std::span<const float> values, size_t k, const Accept& accept, 
   k = std::min(k, values.size());
   if (k == 0) return;
   const auto before = [values](int32_t a, int32_t b) { return ranks_before(values, a, b); };
-  const auto cut_back = [&] { std::nth_element(best.begin(), best.begin() + static_cast<ptrdiff_t>(k - 1), best.end(), before); };
+  const auto cut_back = [&] {
+    std::nth_element(best.begin(), best.begin() + static_cast<ptrdiff_t>(k - 1), best.end(), before);
+  };
   // Ids rise, so a later id with a value equal to the k-th best ranks after it: a strict comparison is exact.
   float threshold = -std::numeric_limits<float>::infinity();
   for (size_t i = 0; i < values.size(); ++i) {

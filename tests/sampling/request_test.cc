@@ -9,6 +9,8 @@ namespace pagoda {
 namespace {
 
 constexpr int32_t kVocab = 32000;
+constexpr int32_t kLowest = std::numeric_limits<int32_t>::min();
+constexpr int32_t kHighest = std::numeric_limits<int32_t>::max();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
@@ -40,8 +42,6 @@ TEST(ValidateRequest, DefaultsAndTheEdgesOfEveryRangePass) {
 }
 
 TEST(ValidateRequest, B42EveryFieldOutOfRangeIsNamed) {
-  constexpr int32_t kLowest = std::numeric_limits<int32_t>::min();
-  constexpr int32_t kHighest = std::numeric_limits<int32_t>::max();
   const std::vector<Case> cases{
       {"temperature", [](SamplingParams& p) { p.temperature = -0.1f; }},
       {"temperature", [](SamplingParams& p) { p.temperature = 100.1f; }},
@@ -83,7 +83,8 @@ TEST(ValidateRequest, B42EveryFieldOutOfRangeIsNamed) {
     cases[i].spoil(params);
     const Status status = validate(params, kVocab);
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << "case " << i << ", " << cases[i].field;
-    EXPECT_EQ(status.message().substr(0, std::string_view(cases[i].field).size()), cases[i].field) << status.to_string();
+    EXPECT_EQ(status.message().substr(0, std::string_view(cases[i].field).size()), cases[i].field)
+        << status.to_string();
   }
 }
 

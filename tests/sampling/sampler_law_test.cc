@@ -120,13 +120,13 @@ TEST_P(SamplerChiSquare, B23HundredThousandDrawsFollowTheLaw) {
   EXPECT_LT(chi_square(counts, law), chi_square_limit(static_cast<int>(law.size()) - 1));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Combos, SamplerChiSquare,
-    testing::Values(Combo{"plain", 1.0f, 0, 1.0f, 0.0f}, Combo{"warm", 1.7f, 0, 1.0f, 0.0f},
-                    Combo{"cold", 0.8f, 0, 1.0f, 0.0f}, Combo{"top_k", 1.0f, 7, 1.0f, 0.0f},
-                    Combo{"top_p", 1.0f, 0, 0.8f, 0.0f}, Combo{"min_p", 1.0f, 0, 1.0f, 0.1f},
-                    Combo{"top_k_top_p", 0.9f, 12, 0.9f, 0.0f}, Combo{"all", 1.3f, 20, 0.85f, 0.05f}),
-    [](const auto& param_info) { return std::string(param_info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Combos, SamplerChiSquare,
+                         testing::Values(Combo{"plain", 1.0f, 0, 1.0f, 0.0f}, Combo{"warm", 1.7f, 0, 1.0f, 0.0f},
+                                         Combo{"cold", 0.8f, 0, 1.0f, 0.0f}, Combo{"top_k", 1.0f, 7, 1.0f, 0.0f},
+                                         Combo{"top_p", 1.0f, 0, 0.8f, 0.0f}, Combo{"min_p", 1.0f, 0, 1.0f, 0.1f},
+                                         Combo{"top_k_top_p", 0.9f, 12, 0.9f, 0.0f},
+                                         Combo{"all", 1.3f, 20, 0.85f, 0.05f}),
+                         [](const auto& param_info) { return std::string(param_info.param.name); });
 
 TEST(SamplerLaw, NeighbouringPositionsAndChoicesAreIndependent) {
   const std::vector<float> logits = logits_of({.4, .3, .2, .1});

@@ -52,9 +52,12 @@ TEST(Sampler, UnusableLogitsGiveNoTokenAndAreNotRecorded) {
     params.min_tokens = 1;
     SamplerScratch scratch(3);
     SequenceSampler sampler = make_sampler(params, 3, {2});
-    for (const std::vector<float>& logits :
-         {std::vector<float>{0, nan, 1}, {0, -nan, 1}, {nan, nan, nan}, {0, kInf, 1}, {-kInf, -kInf, -kInf},
-          {-kInf, -kInf, 5} /* min_tokens masks the only one left */}) {
+    for (const std::vector<float>& logits : {std::vector<float>{0, nan, 1},
+                                             {0, -nan, 1},
+                                             {nan, nan, nan},
+                                             {0, kInf, 1},
+                                             {-kInf, -kInf, -kInf},
+                                             {-kInf, -kInf, 5} /* min_tokens masks the only one left */}) {
       EXPECT_EQ(sampler.sample(logits, 0, scratch, test_kernels()), kNoToken);
     }
     // Still before the first token: the end id is masked.
@@ -240,9 +243,8 @@ TEST(Logprobs, ANumberOfTopEntriesFromZeroToMoreThanThereAre) {
   const std::vector<float> logits = random_logits(rng, 500, 3.0f);
   std::vector<int32_t> order(500);
   for (int32_t i = 0; i < 500; ++i) order[static_cast<size_t>(i)] = i;
-  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
-  });
+  std::sort(order.begin(), order.end(),
+            [&](int32_t a, int32_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
   for (const int32_t num_top : {0, 1, 20, 100, 500, 600}) {
     const TokenLogprobs entry = compute_logprobs(logits, 7, num_top, test_kernels());
     ASSERT_EQ(entry.top.size(), static_cast<size_t>(std::min(num_top, 500)));

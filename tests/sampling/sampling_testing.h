@@ -27,7 +27,8 @@ inline SequenceSampler make_sampler(const SamplingParams& params, int32_t vocab_
 }
 
 /// One draw of a fresh sequence with a one-token prompt.
-int32_t draw_once(const SamplingParams& params, std::span<const float> logits, int64_t position, int32_t choice_idx = 0);
+int32_t draw_once(const SamplingParams& params, std::span<const float> logits, int64_t position,
+                  int32_t choice_idx = 0);
 
 std::vector<float> random_logits(std::mt19937& rng, int32_t vocab_size, float spread);
 inline std::vector<float> logits_of(const std::vector<double>& probabilities) {
