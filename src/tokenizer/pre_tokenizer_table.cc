@@ -32,7 +32,8 @@ constexpr PreTokenizerStep regex(std::string_view pattern) { return {Kind::kRege
 
 constexpr Steps kGpt2 = {regex(PAGODA_GPT2)};
 constexpr Steps kDigitsThenGpt2 = {regex(R"(\p{N})"), regex(PAGODA_GPT2)};
-constexpr Steps kFalcon = {regex(R"([\p{P}$+<=>\^~|`]+)"), regex(PAGODA_GPT2), regex("[0-9][0-9][0-9]")};
+constexpr Steps kFalcon = {regex(R"([\p{P}$+<=>\^~|`]+)"), regex(PAGODA_GPT2), regex("[0-9]+"),
+                           regex("[0-9][0-9][0-9]")};
 constexpr Steps kDefault = {regex(R"([\p{P}$+<=>\^~|]+)"), regex(PAGODA_GPT2), regex(R"(\p{N}+)"),
                             regex("[0-9][0-9][0-9]")};
 constexpr Steps kLlama3 = {regex(PAGODA_CL100K(R"(\p{N}{1,3})"))};
