@@ -8,7 +8,10 @@
 // order) is written down as code in kernels/reference/attention.cc; every implementation equals it bit for bit.
 // After Dao et al., FlashAttention (2022) and Flash-Decoding (2023); paging after Kwon et al. (2023).
 //
-// Thread rule: pure functions over disjoint outputs.
+// Attention that sees nothing gives 0. NaN in a query gives NaN in its own outputs only. K and V must be finite: F16 is
+// clamped on writing.
+//
+// Thread rule: pure functions over disjoint outputs. FTZ and DAZ must be on.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,8 +28,8 @@ struct KvLayout {
   KvType type = KvType::kF16;
   int32_t block_tokens = 16;
   int32_t num_kv_heads = 0;
-  int32_t key_dim = 0;    ///< even
-  int32_t value_dim = 0;  ///< even
+  int32_t key_dim = 0;    ///< a multiple of 16
+  int32_t value_dim = 0;  ///< a multiple of 16
 
   size_t element_bytes() const { return type == KvType::kF32 ? 4 : 2; }
   size_t slab_bytes() const { return static_cast<size_t>(kKvPanelTokens) * (key_dim + value_dim) * element_bytes(); }
@@ -69,11 +72,17 @@ struct AttentionKernels {
   void (*attend)(const AttentionArgs& args, const AttentionItem& item, uint8_t* scratch);
   /// Floats of one split partial of an item with `num_rows` rows; a multiple of 16.
   size_t (*partial_floats)(const AttentionArgs& args, int32_t num_rows);
-  /// Split `split_idx` (positions [256*i, 256*(i+1))) of the item into `partial`.
+  /// Split `split_idx` (positions [256*i, 256*(i+1))) of the item into `partial`
+  /// (64-byte aligned).
   void (*attend_split)(const AttentionArgs& args, const AttentionItem& item, int32_t split_idx, uint8_t* scratch,
                        float* partial);
   /// Folds partials of splits [first_split, first_split + num_splits), in order, into args.out.
   void (*fold_splits)(const AttentionArgs& args, const AttentionItem& item, const float* partials, int32_t num_splits);
+  /// Scratch bytes of attend_naive for positions below `max_context`.
+  size_t (*naive_scratch_bytes)(const AttentionArgs& args, int32_t max_context);
+  /// The baseline: row by row, head by head, the whole score row in memory, then softmax, then the weighted sum. It is
+  /// the same rule with one tile and one split as long as the row, so its results differ from attend's in rounding.
+  void (*attend_naive)(const AttentionArgs& args, const AttentionItem& item, uint8_t* scratch);
 };
 
 }  // namespace pagoda

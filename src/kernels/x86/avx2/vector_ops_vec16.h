@@ -39,6 +39,12 @@ struct Avx2Vec {
             _mm256_blendv_ps(f, hi, _mm256_castsi256_ps(low_lanes(n - 8)))};
   }
 
+  /// Lanes n.. taken from o.
+  PAGODA_INLINE Avx2Vec merge_from(int n, Avx2Vec o) const {
+    return {_mm256_blendv_ps(o.lo, lo, _mm256_castsi256_ps(low_lanes(n))),
+            _mm256_blendv_ps(o.hi, hi, _mm256_castsi256_ps(low_lanes(n - 8)))};
+  }
+
   static PAGODA_INLINE Avx2Vec load_f16(const uint8_t* p) {
     return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
             _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16)))};

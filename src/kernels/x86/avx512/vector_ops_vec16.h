@@ -25,6 +25,9 @@ struct Avx512Vec {
     return {_mm512_mask_mov_ps(_mm512_set1_ps(x), low_lanes(n), v)};
   }
 
+  /// Lanes n.. taken from o.
+  PAGODA_INLINE Avx512Vec merge_from(int n, Avx512Vec o) const { return {_mm512_mask_mov_ps(o.v, low_lanes(n), v)}; }
+
   static PAGODA_INLINE Avx512Vec load_f16(const uint8_t* p) {
     return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
   }

@@ -1,0 +1,41 @@
+// BF16 caches by vdpbf16ps, which adds the odd product of each pair first, then the even one, each rounded: the bits of
+// two fma. F16 and F32 caches run as on AVX-512.
+
+#include "kernels/kernel_table.h"
+#include "kernels/x86/avx512/vector_ops_vec16.h"
+#include "kernels/simd/attention_levels.h"
+
+namespace pagoda {
+namespace {
+
+struct Bf16Pairs {
+  __m512i bits;
+};
+
+/// 32 registers: 6 rows x 4 accumulators + 4 loads + broadcasts.
+struct Avx512Bf16Level {
+  using Vec = Avx512Vec;
+  using Pairs = Bf16Pairs;
+  static constexpr bool kPairDot = true;
+  static constexpr int columns(KvType, int rows) { return rows > 6 ? 2 : 4; }
+  static constexpr int max_rows(KvType) { return 8; }
+  static constexpr int prefill_rows(KvType) { return 6; }
+
+  static PAGODA_INLINE Pairs load_pairs(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+  static PAGODA_INLINE Pairs broadcast_pair(const uint32_t* p) { return {_mm512_set1_epi32(static_cast<int>(*p))}; }
+  static PAGODA_INLINE void store_pairs(uint32_t* p, Pairs x) { _mm512_storeu_si512(p, x.bits); }
+  static PAGODA_INLINE Pairs round_pairs(Vec low, Vec high) {
+    return {(__m512i)_mm512_cvtne2ps_pbh(high.v, low.v)};
+  }
+  static PAGODA_INLINE Vec dot_pairs(Vec acc, Pairs a, Pairs b) {
+    return {_mm512_dpbf16_ps(acc.v, (__m512bh)a.bits, (__m512bh)b.bits)};
+  }
+};
+
+}  // namespace
+
+const AttentionKernels& attention_kernels_avx512bf16() {
+  return AttentionLevel<Avx512Bf16Level>::kKernels;
+}
+
+}  // namespace pagoda
