@@ -172,7 +172,7 @@ float segment_sum(const PackedMatrix& weights, int32_t row, const uint8_t* act, 
 
 float full_sum(const MatmulArgs& args, int32_t row, const uint8_t* act) {
   const PackedMatrix& weights = args.weights;
-  float sums[kMaxSegments];
+  float sums[kMaxSegments] = {};
   for (int i = 0; i < args.num_segments; ++i) {
     const int k_begin = segment_begin_k(weights.dtype, weights.k, args.num_segments, i);
     const int k_end = segment_begin_k(weights.dtype, weights.k, args.num_segments, i + 1);

@@ -22,15 +22,12 @@ static PAGODA_INLINE typename V::Ints dot_bytes(typename V::Ints start, const ty
     return sum;
   } else if constexpr (safe_run(kMaxWeight) > 0) {
     constexpr int kRun = safe_run(kMaxWeight) < kCount ? safe_run(kMaxWeight) : kCount;
-    Ints sum = start;
+    Ints sum = start, run = V::zero();
     PAGODA_UNROLL
-    for (int i = 0; i < kCount; i += kRun) {
-      Ints run = V::mul_pairs8(w[i], V::broadcast32(x + 4 * i));
-      PAGODA_UNROLL
-      for (int j = i + 1; j < i + kRun && j < kCount; ++j) {
-        run = V::add16(run, V::mul_pairs8(w[j], V::broadcast32(x + 4 * j)));
-      }
-      sum = V::add_pairs(sum, run, V::set16(1));
+    for (int i = 0; i < kCount; ++i) {
+      const Ints products = V::mul_pairs8(w[i], V::broadcast32(x + 4 * i));
+      run = i % kRun == 0 ? products : V::add16(run, products);
+      if (i % kRun == kRun - 1 || i == kCount - 1) sum = V::add_pairs(sum, run, V::set16(1));
     }
     return sum;
   } else {

@@ -2,6 +2,11 @@
 // The vector operations of the matmul templates, 16 rows at a time. kVnni selects vpdpbusd over its three-instruction
 // equivalent.
 
+// g++ 12 takes the undefined vectors of its own intrinsics for uninitialised variables.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
 #include <immintrin.h>
 #include <string.h>
 

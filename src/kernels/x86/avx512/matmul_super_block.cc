@@ -7,12 +7,12 @@ namespace pagoda {
 
 const TileTable* super_block_tiles_avx512(DType dtype) {
   using V = Avx512<false>;
-  static constexpr TileTable kQ2K = super_block_table<V, Q2KBlock, 8, 4, 2, 1>();
-  static constexpr TileTable kQ3K = super_block_table<V, Q3KBlock, 8, 4, 2, 1>();
-  static constexpr TileTable kQ4K = super_block_table<V, Q4KBlock, 8, 4, 2, 1>();
-  static constexpr TileTable kQ5K = super_block_table<V, Q5KBlock, 8, 4, 2, 1>();
-  static constexpr TileTable kQ6K = super_block_table<V, Q6KBlock, 8, 4, 2, 1>();
-  static constexpr TileTable kIq4Xs = super_block_table<V, Iq4XsBlock, 8, 4, 2, 1>();
+  static constexpr TileTable kQ2K = super_block_table<V, Q2KBlock, 4, 1>();
+  static constexpr TileTable kQ3K = super_block_table<V, Q3KBlock, 4, 1>();
+  static constexpr TileTable kQ4K = super_block_table<V, Q4KBlock, 4, 1>();
+  static constexpr TileTable kQ5K = super_block_table<V, Q5KBlock, 4, 1>();
+  static constexpr TileTable kQ6K = super_block_table<V, Q6KBlock, 4, 1>();
+  static constexpr TileTable kIq4Xs = super_block_table<V, Iq4XsBlock, 4, 1>();
   switch (dtype) {
     case DType::kQ2_K: return &kQ2K;
     case DType::kQ3_K: return &kQ3K;

@@ -6,13 +6,14 @@
 namespace pagoda {
 
 const TileTable* super_block_tiles_avx512vnni(DType dtype) {
+  // Few widths for the types seldom met: g++ takes long over each.
   using V = Avx512<true>;
-  static constexpr TileTable kQ2K = super_block_table<V, Q2KBlock, 16, 12, 8, 6, 4, 3, 2, 1>();
-  static constexpr TileTable kQ3K = super_block_table<V, Q3KBlock, 16, 12, 8, 6, 4, 3, 2, 1>();
-  static constexpr TileTable kQ4K = super_block_table<V, Q4KBlock, 16, 12, 8, 6, 4, 3, 2, 1>();
-  static constexpr TileTable kQ5K = super_block_table<V, Q5KBlock, 16, 12, 8, 6, 4, 3, 2, 1>();
-  static constexpr TileTable kQ6K = super_block_table<V, Q6KBlock, 16, 12, 8, 6, 4, 3, 2, 1>();
-  static constexpr TileTable kIq4Xs = super_block_table<V, Iq4XsBlock, 16, 12, 8, 6, 4, 3, 2, 1>();
+  static constexpr TileTable kQ2K = super_block_table<V, Q2KBlock, 8, 2, 1>();
+  static constexpr TileTable kQ3K = super_block_table<V, Q3KBlock, 8, 2, 1>();
+  static constexpr TileTable kQ4K = super_block_table<V, Q4KBlock, 16, 8, 4, 2, 1>();
+  static constexpr TileTable kQ5K = super_block_table<V, Q5KBlock, 8, 2, 1>();
+  static constexpr TileTable kQ6K = super_block_table<V, Q6KBlock, 16, 8, 4, 2, 1>();
+  static constexpr TileTable kIq4Xs = super_block_table<V, Iq4XsBlock, 8, 2, 1>();
   switch (dtype) {
     case DType::kQ2_K: return &kQ2K;
     case DType::kQ3_K: return &kQ3K;
