@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/utf8.h"
+
 namespace pagoda {
 namespace {
 
@@ -76,8 +78,10 @@ Status check_lists(const SamplingParams& p, int32_t vocab_size) {
   }
   PAGODA_RETURN_IF_ERROR(check_count("stop", p.stop.size(), kMaxStopStrings));
   for (size_t i = 0; i < p.stop.size(); ++i) {
-    if (p.stop[i].empty())
-      return invalid_argument("stop[" + std::to_string(i) + "] is empty; give it a text or drop it");
+    const std::string name = "stop[" + std::to_string(i) + "]";
+    if (p.stop[i].empty()) return invalid_argument(name + " is empty; give it a text or drop it");
+    // Output is UTF-8: such a text could only match by cutting a character in two.
+    if (!is_valid_utf8(p.stop[i])) return invalid_argument(name + " is not valid UTF-8");
   }
   return {};
 }

@@ -68,6 +68,7 @@ TEST(ValidateRequest, B42EveryFieldOutOfRangeIsNamed) {
       {"stop_ids[1]", [](SamplingParams& p) { p.stop_ids = {2, kLowest}; }},
       {"stop_ids", [](SamplingParams& p) { p.stop_ids.assign(1025, 1); }},
       {"stop[1]", [](SamplingParams& p) { p.stop = {"a", ""}; }},
+      {"stop[0]", [](SamplingParams& p) { p.stop = {"\xA9"}; }},
       {"stop", [](SamplingParams& p) { p.stop.assign(17, "x"); }},
       {"max_tokens", [](SamplingParams& p) { p.max_tokens = -1; }},
       {"min_tokens", [](SamplingParams& p) { p.min_tokens = kLowest; }},
