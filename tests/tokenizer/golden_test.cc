@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -127,6 +130,30 @@ TEST(WordPieceGolden, UncasedIdsEqualHuggingFaceTokenizers) {
 
 TEST(WordPieceGolden, CasedIdsEqualHuggingFaceTokenizers) {
   expect_golden(*load("wordpiece_cased", [](TokenizerSpec&) {}), "wordpiece_cased", /*parse_special=*/false);
+}
+
+double seconds_to_encode(const Tokenizer& tokenizer, const std::string& text) {
+  double best = 1e9;
+  for (int run = 0; run < 3; ++run) {
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_FALSE(tokenizer.encode(text, {.add_special = false}).empty());
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return best;
+}
+
+TEST(GoldenCost, OneLetterCostsAtMostFourTimesProse) {
+  const std::vector<std::string> texts = read_texts();
+  std::string prose;
+  for (size_t i = 0; prose.size() < size_t{1} << 20; i = (i + 1) % texts.size()) prose += texts[i] + ' ';
+  for (const char* name : {"bpe", "spm_bpe", "unigram", "wordpiece_uncased"}) {
+    const auto tokenizer = load(name, [](TokenizerSpec&) {});
+    const double of_prose = seconds_to_encode(*tokenizer, prose);
+    const double of_letter = seconds_to_encode(*tokenizer, std::string(prose.size(), 'a'));
+    RecordProperty(name, std::to_string(of_letter / of_prose));
+    std::printf("%s: prose %.3f s, one letter %.3f s\n", name, of_prose, of_letter);
+    EXPECT_LT(of_letter, 4 * of_prose) << name;
+  }
 }
 
 }  // namespace
