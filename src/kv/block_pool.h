@@ -1,6 +1,6 @@
 #pragma once
-// BlockPool: the blocks of one KV group as reference counts. A block is held (count > 0), cached (count 0, its content is
-// still in the prefix index) or free. Cached blocks are reused least recently released first, after the free ones.
+// BlockPool: the blocks of one KV group as reference counts. A block is held (count > 0), cached (count 0, its content
+// is still in the prefix index) or free. Cached blocks are reused least recently released first, after the free ones.
 //
 // Thread rule: one owner thread. A pool must outlive its BlockRefs.
 

@@ -59,7 +59,8 @@ int32_t BlockTables::num_unheld(const PrefixMatch& match, int32_t group) const {
 void BlockTables::release_behind(int32_t next_position) {
   for (int32_t g = 0; g < cache_.num_groups(); ++g) {
     Group& group = groups_[g];
-    const int32_t end = std::min(cache_.first_visible_block(g, next_position), static_cast<int32_t>(group.blocks.size()));
+    const int32_t end =
+        std::min(cache_.first_visible_block(g, next_position), static_cast<int32_t>(group.blocks.size()));
     for (; group.first_held < end; ++group.first_held, --group.num_held) group.blocks[group.first_held].reset();
   }
 }

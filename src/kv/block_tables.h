@@ -1,7 +1,7 @@
 #pragma once
-// BlockTables: the blocks that one list of tokens holds, a table per KV group: "room for n more tokens", "release what the
-// window left behind", "publish", "release all". Table entries are absolute: entry b covers tokens [b * block_tokens, ...);
-// windowed groups leave empty entries behind the window.
+// BlockTables: the blocks that one list of tokens holds, a table per KV group: "room for n more tokens", "release what
+// the window left behind", "publish", "release all". Table entries are absolute: entry b covers tokens [b *
+// block_tokens, ...); windowed groups leave empty entries behind the window.
 //
 // Thread rule: one owner thread; the KvCache must outlive it. Move-only.
 

@@ -49,8 +49,8 @@ int32_t KvCache::max_blocks(int32_t group, int64_t num_tokens, int32_t step_toke
   const int64_t all = (num_tokens + bt - 1) / bt;
   const int64_t window = config_.groups[group].window;
   if (window == 0) return static_cast<int32_t>(std::min<int64_t>(all, INT32_MAX));
-  // The rows of a step see window - 1 tokens before the first of them; n tokens touch (n - 2) / bt + 2 blocks where they
-  // lie worst.
+  // The rows of a step see window - 1 tokens before the first of them; n tokens touch (n - 2) / bt + 2 blocks where
+  // they lie worst.
   const int64_t reach = window - 1 + std::max(step_tokens, 1);
   const int64_t most = reach <= 1 ? 1 : (reach - 2) / bt + 2;
   return static_cast<int32_t>(std::min<int64_t>({all, most, INT32_MAX}));

@@ -17,8 +17,8 @@
 
 namespace pagoda {
 
-/// Blocks that hold the first `num_tokens` tokens of some list, as nodes of the prefix index from the root's child down.
-/// Valid until the next change of the cache.
+/// Blocks that hold the first `num_tokens` tokens of some list, as nodes of the prefix index from the root's child
+/// down. Valid until the next change of the cache.
 struct PrefixMatch {
   int32_t num_tokens = 0;
   std::vector<int32_t> nodes;  ///< num_tokens / block_tokens of them
@@ -41,11 +41,13 @@ class KvCache {
 
   /// The longest cached prefix of `tokens` with at most `max_tokens` tokens, in whole blocks: full groups must have all
   /// its blocks, windowed groups those that the row after it can see. `match` is overwritten (its memory is reused).
-  void match_prefix(std::string_view key, std::span<const int32_t> tokens, int32_t max_tokens, PrefixMatch& match) const;
+  void match_prefix(std::string_view key, std::span<const int32_t> tokens, int32_t max_tokens,
+                    PrefixMatch& match) const;
 
   /// First block of `group` that a row at `position` can see.
   int32_t first_visible_block(int32_t group, int32_t position) const;
-  /// The most blocks of `group` that `num_tokens` tokens can hold at a time when up to `step_tokens` are computed at once.
+  /// The most blocks of `group` that `num_tokens` tokens can hold at a time when up to `step_tokens` are computed at
+  /// once.
   int32_t max_blocks(int32_t group, int64_t num_tokens, int32_t step_tokens) const;
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
-// PrefixIndex: which full blocks hold which tokens. A trie per cache key: a node is one block of tokens after its parent's,
-// and holds for each KV group the id of the block with their keys and values, or none. Tokens are compared one by one, in
-// ordered maps: there is no hash that could collide or be flooded.
+// PrefixIndex: which full blocks hold which tokens. A trie per cache key: a node is one block of tokens after its
+// parent's, and holds for each KV group the id of the block with their keys and values, or none. Tokens are compared
+// one by one, in ordered maps: there is no hash that could collide or be flooded.
 //
 // A node lives while it has blocks, children or pins. Nothing here owns a block: the owner reports evictions.
 //

@@ -91,7 +91,9 @@ TEST(BlockTables, MaxBlocksIsReachedAndNeverExceeded) {
       }
       const int32_t bound = cache.max_blocks(0, kTokens, step);
       EXPECT_LE(most, bound) << "window " << window << " step " << step;
-      if (window == 0 || step % 4 != 0) EXPECT_EQ(most, bound) << "window " << window << " step " << step;
+      if (window == 0 || step % 4 != 0) {
+        EXPECT_EQ(most, bound) << "window " << window << " step " << step;
+      }
     }
   }
 }
