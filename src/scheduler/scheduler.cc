@@ -12,12 +12,14 @@ namespace {
 
 Status check_config(const SchedulerConfig& config) {
   const auto bad = [](const char* field, int64_t value, const std::string& rule) {
-    return invalid_argument(std::string("scheduler: ") + field + " is " + std::to_string(value) + "; it must be " + rule);
+    return invalid_argument(std::string("scheduler: ") + field + " is " + std::to_string(value) + "; it must be " +
+                            rule);
   };
   if (config.max_batch < 1) return bad("max_batch", config.max_batch, "at least 1");
   if (config.max_step_tokens < config.max_batch) {
-    return bad("max_step_tokens", config.max_step_tokens,
-               "at least max_batch, " + std::to_string(config.max_batch) + ", so that every sequence gets a token a step");
+    return bad(
+        "max_step_tokens", config.max_step_tokens,
+        "at least max_batch, " + std::to_string(config.max_batch) + ", so that every sequence gets a token a step");
   }
   if (config.prefill_chunk < 1) return bad("prefill_chunk", config.prefill_chunk, "at least 1");
   if (config.max_context < 2) return bad("max_context", config.max_context, "at least 2");
@@ -70,11 +72,12 @@ Result<int32_t> Scheduler::max_length_of(const SequenceRequest& request) const {
                             " tokens and the context holds " + std::to_string(config_.max_context) +
                             ", one of them for an answer; shorten the prompt or raise the context length");
   }
-  const int64_t wanted = max_tokens == 0 ? std::max<int64_t>(num_prompt + 1, std::min(config_.max_context, pool_length_))
-                                         : std::min<int64_t>(num_prompt + max_tokens, config_.max_context);
+  const int64_t wanted = max_tokens == 0
+                             ? std::max<int64_t>(num_prompt + 1, std::min(config_.max_context, pool_length_))
+                             : std::min<int64_t>(num_prompt + max_tokens, config_.max_context);
   if (wanted > pool_length_) {
-    return invalid_argument("KV cache too small for this request: it may reach " + std::to_string(wanted) + " tokens (" +
-                            std::to_string(num_prompt) + " of prompt) and the cache holds " +
+    return invalid_argument("KV cache too small for this request: it may reach " + std::to_string(wanted) +
+                            " tokens (" + std::to_string(num_prompt) + " of prompt) and the cache holds " +
                             std::to_string(pool_length_) +
                             " of one request; shorten the prompt, lower max_tokens or give the KV cache more memory");
   }

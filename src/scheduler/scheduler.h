@@ -11,14 +11,15 @@
 // Rules of a step:
 //  1. running sequences that need one token get it, so decoding never waits for a prefill;
 //  2. what is left of the budget goes to prefills, in policy order, at most prefill_chunk tokens each;
-//  3. waiting sequences are admitted in policy order while slots, budget and blocks last. The head of the queue is never
-//     overtaken, except while it waits for choice 0 of its request to compute the prompt that they share.
-// Admission needs blocks for all the candidate's tokens, plus a block to grow by, beyond what the admitted ones still need
-// for theirs. So two prompts never share out a pool that holds only one. Generated tokens are not promised room: when a
-// running sequence finds none, the last one in policy order is preempted (its blocks are released, it waits again with all
-// its tokens, to be recomputed). Nothing is admitted in a step that preempts.
-// Every mix drains: submit refuses what cannot fit an empty pool, the first sequence in policy order is never preempted for
-// another, so it ends, and its blocks go to the next.
+//  3. waiting sequences are admitted in policy order while slots, budget and blocks last. The head of the queue is
+//     never overtaken, except while it waits for choice 0 of its request to compute the prompt that they share.
+//
+// Admission needs blocks for all the candidate's tokens, plus a block to grow by, beyond what the admitted ones still
+// need for theirs. So two prompts never share out a pool that holds only one. Generated tokens are not promised room:
+// when a running sequence finds none, the last one in policy order is preempted (its blocks are released, it waits
+// again with all its tokens, to be recomputed). Nothing is admitted in a step that preempts. Every mix drains: submit
+// refuses what cannot fit an empty pool, the first sequence in policy order is never preempted for another, so it ends,
+// and its blocks go to the next.
 //
 // Thread rule: one owner thread.
 
@@ -38,10 +39,10 @@
 namespace pagoda {
 
 struct SchedulerConfig {
-  int32_t max_batch = 16;        ///< slots
-  int32_t max_step_tokens = 512; ///< >= max_batch
-  int32_t prefill_chunk = 512;   ///< most tokens of one sequence in a step
-  int32_t max_context = 0;       ///< prompt and generated tokens of one sequence
+  int32_t max_batch = 16;         ///< slots
+  int32_t max_step_tokens = 512;  ///< >= max_batch
+  int32_t prefill_chunk = 512;    ///< most tokens of one sequence in a step
+  int32_t max_context = 0;        ///< prompt and generated tokens of one sequence
   KvConfig kv;
   bool enable_prefix_cache = true;
   std::vector<int32_t> end_of_generation_ids;
@@ -61,14 +62,14 @@ struct SequenceEvent {
   SequenceId sequence_id = 0;
   uint64_t request_id = 0;
   int32_t choice_idx = 0;
-  int32_t token_id = -1;              ///< -1: none (a chunk of prefill, or an error)
-  TokenLogprobs logprobs;             ///< of token_id
+  int32_t token_id = -1;                       ///< -1: none (a chunk of prefill, or an error)
+  TokenLogprobs logprobs;                      ///< of token_id
   std::vector<TokenLogprobs> prompt_logprobs;  ///< of consecutive prompt tokens, from token 1 on; choice 0 only
   FinishReason finish = FinishReason::kNone;   ///< kStop: token_id is the end-of-generation or stop id
   int32_t num_prompt_tokens = 0;
-  int32_t num_prompt_computed = 0;    ///< cached ones included
+  int32_t num_prompt_computed = 0;  ///< cached ones included
   int32_t num_cached_tokens = 0;
-  int32_t num_generated = 0;          ///< token_id included
+  int32_t num_generated = 0;  ///< token_id included
 };
 
 class Scheduler {
@@ -76,9 +77,9 @@ class Scheduler {
   /// kInvalidArgument names the field.
   static Result<std::unique_ptr<Scheduler>> create(SchedulerConfig config);
 
-  /// Queues the request's choices; choice i is sequence (returned id) + i. kInvalidArgument when the prompt leaves no room
-  /// for a token in the context, or its longest possible length does not fit the empty pools. max_tokens 0 means as many
-  /// as context and pools hold.
+  /// Queues the request's choices; choice i is sequence (returned id) + i. kInvalidArgument when the prompt leaves no
+  /// room for a token in the context, or its longest possible length does not fit the empty pools. max_tokens 0 means
+  /// as many as context and pools hold.
   Result<SequenceId> submit(SequenceRequest request);
 
   /// Ends a sequence now, at any time, also between plan and commit (the step's outcome is dropped). No event follows.
@@ -90,7 +91,8 @@ class Scheduler {
   /// Takes blocks and slot from a running sequence; it waits again and loses nothing but time. False when not running.
   bool preempt(SequenceId id);
 
-  /// Fills `plan` with a step of at most min(budget, max_step_tokens) tokens, budget >= 1. plan.empty() only without work.
+  /// Fills `plan` with a step of at most min(budget, max_step_tokens) tokens, budget >= 1. plan.empty() only without
+  /// work.
   void plan(int64_t now_us, int32_t budget, StepPlan& plan);
   /// Takes the result of the plan made last. Appends to `events`, in plan order.
   void commit(const StepPlan& plan, StepResult& result, std::vector<SequenceEvent>& events);
@@ -124,7 +126,8 @@ class Scheduler {
   Sequence* find(SequenceId id) const;
 
   SequenceEvent make_event(const Sequence& sequence) const;
-  void commit_entry(const StepEntry& entry, Sequence& sequence, StepOutcome& outcome, std::vector<SequenceEvent>& events);
+  void commit_entry(const StepEntry& entry, Sequence& sequence, StepOutcome& outcome,
+                    std::vector<SequenceEvent>& events);
   FinishReason finish_reason(const Sequence& sequence, int32_t token) const;
   void publish(Sequence& sequence, int32_t num_tokens);
   void end(Sequence& sequence);
@@ -138,13 +141,13 @@ class Scheduler {
   std::vector<Sequence*> running_;  // in policy order
   std::vector<Sequence*> waiting_;
   std::vector<int32_t> free_slots_;
-  std::vector<int32_t> ended_slots_;      // for the next plan
-  std::vector<Sequence*> planned_;        // by entry of the plan in flight; nullptr: ended since
-  uint64_t step_in_flight_ = 0;           // 0: none
+  std::vector<int32_t> ended_slots_;  // for the next plan
+  std::vector<Sequence*> planned_;    // by entry of the plan in flight; nullptr: ended since
+  uint64_t step_in_flight_ = 0;       // 0: none
   uint64_t next_step_id_ = 1;
   SequenceId next_id_ = 1;
   int64_t num_preemptions_ = 0;
-  PrefixMatch match_;                     // reused
+  PrefixMatch match_;  // reused
 };
 
 }  // namespace pagoda

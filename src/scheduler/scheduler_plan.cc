@@ -1,5 +1,5 @@
-// Scheduler: how a step is put together. First tokens and blocks are granted, then the plan is written, because a grant can
-// still be taken back by a preemption.
+// Scheduler: how a step is put together. First tokens and blocks are granted, then the plan is written, because a grant
+// can still be taken back by a preemption.
 
 #include <algorithm>
 
@@ -52,8 +52,8 @@ Sequence* Scheduler::next_waiting(int64_t now_us) const {
 
 // Blocks of `group` for all the tokens the sequence has, and those of one block more, unless it ends before.
 int32_t Scheduler::blocks_needed(const Sequence& sequence, int32_t group) const {
-  const int64_t num_tokens = std::min<int64_t>(int64_t{sequence.num_tokens()} + config_.kv.block_tokens,
-                                               sequence.max_length - 1);
+  const int64_t num_tokens =
+      std::min<int64_t>(int64_t{sequence.num_tokens()} + config_.kv.block_tokens, sequence.max_length - 1);
   const int32_t step_tokens = std::min(config_.prefill_chunk, sequence.num_wanted());
   return std::min(kv_.max_blocks(group, num_tokens, step_tokens), kv_.pool(group).num_blocks());
 }
@@ -63,7 +63,8 @@ bool Scheduler::has_admission_room(const Sequence& candidate) const {
   for (int32_t g = 0; g < kv_.num_groups(); ++g) {
     int64_t promised = 0;
     for (const Sequence* s : running_) promised += std::max(blocks_needed(*s, g) - s->tables.num_held(g), 0);
-    const int32_t num_matched = static_cast<int32_t>(match_.nodes.size()) - kv_.first_visible_block(g, match_.num_tokens);
+    const int32_t num_matched =
+        static_cast<int32_t>(match_.nodes.size()) - kv_.first_visible_block(g, match_.num_tokens);
     const int32_t num_new = std::max(blocks_needed(candidate, g) - num_matched, 0);
     const int32_t usable = kv_.pool(g).num_available() - candidate.tables.num_unheld(match_, g);
     if (usable < promised + num_new) return false;
@@ -92,8 +93,7 @@ bool Scheduler::try_admit(Sequence& sequence, int32_t& budget, StepPlan& plan) {
   free_slots_.pop_back();
   waiting_.erase(std::find(waiting_.begin(), waiting_.end(), &sequence));
   running_.push_back(&sequence);
-  plan.starts.push_back(
-      {sequence.slot, sequence.sampling, sequence.choice_idx, sequence.num_prompt, sequence.tokens});
+  plan.starts.push_back({sequence.slot, sequence.sampling, sequence.choice_idx, sequence.num_prompt, sequence.tokens});
   return true;
 }
 

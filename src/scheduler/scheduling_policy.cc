@@ -3,7 +3,9 @@
 namespace pagoda {
 namespace {
 
-bool arrived_before(const Sequence& a, const Sequence& b, int64_t /*now_us*/) { return a.id < b.id; }
+bool arrived_before(const Sequence& a, const Sequence& b, int64_t /*now_us*/) {
+  return a.id < b.id;
+}
 
 constexpr SchedulingPolicy kPolicies[] = {
     {"fcfs", arrived_before},
@@ -11,7 +13,9 @@ constexpr SchedulingPolicy kPolicies[] = {
 
 }  // namespace
 
-std::span<const SchedulingPolicy> scheduling_policies() { return kPolicies; }
+std::span<const SchedulingPolicy> scheduling_policies() {
+  return kPolicies;
+}
 
 const SchedulingPolicy* find_scheduling_policy(std::string_view name) {
   for (const SchedulingPolicy& policy : kPolicies) {

@@ -2,23 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
+#include "counting_new.h"
 #include "driver.h"
-
-namespace {
-std::atomic<int64_t> num_allocations{0};
-}  // namespace
-
-void* operator new(size_t size) {
-  ++num_allocations;
-  if (void* p = std::malloc(size == 0 ? 1 : size)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
 
 namespace pagoda {
 namespace {
@@ -41,18 +26,19 @@ TEST(Allocation, SteadyDecodeReusesItsMemory) {
   int64_t in_plan = 0;
   int64_t in_commit = 0;
   for (int32_t i = 0; i < kSteps; ++i) {
-    const int64_t start = num_allocations;
+    const int64_t start = test::num_allocations();
     scheduler.plan(i, 64, plan);
-    in_plan += num_allocations - start;
+    in_plan += test::num_allocations() - start;
     ASSERT_EQ(plan.entries.size(), size_t{kSequences});
     result.outcomes.assign(plan.entries.size(), {});
     for (StepOutcome& outcome : result.outcomes) outcome.sampled_id = 5 + i % 64;
     events.clear();
-    const int64_t middle = num_allocations;
+    const int64_t middle = test::num_allocations();
     scheduler.commit(plan, result, events);
-    in_commit += num_allocations - middle;
+    in_commit += test::num_allocations() - middle;
   }
-  // plan: a table of each sequence and group doubles at most 5 times in 512 tokens, and the plan's own buffers grow once.
+  // plan: a table of each sequence and group doubles at most 5 times in 512 tokens, and the plan's own buffers grow
+  // once.
   EXPECT_LE(in_plan, kSequences * 2 * 5 + 20);
   // commit: a node of the prefix index (itself, its key, its place) for every 16 tokens, and tokens that double.
   EXPECT_LE(in_commit, kSequences * (kSteps / 16 * 3 + 8) + 100);

@@ -44,7 +44,9 @@ TEST(Cancellation, B45AtEveryPointLeaksNothingAndDisturbsNobody) {
         const size_t tokens_before = driver.outputs()[cancelled].ids.size();
         const bool is_gone = driver.num_steps() >= at_step;
         driver.commit();
-        if (is_gone) EXPECT_EQ(driver.outputs()[cancelled].ids.size(), tokens_before) << "a token after the cancel";
+        if (is_gone) {
+          EXPECT_EQ(driver.outputs()[cancelled].ids.size(), tokens_before) << "a token after the cancel";
+        }
       }
       driver.check_nothing_held();
       EXPECT_EQ(driver.outputs()[kept].ids, expected);
@@ -115,8 +117,8 @@ void append_plan(const StepPlan& plan, std::string& log) {
   for (const int32_t id : plan.block_ids) add(id);
   log += "|";
   for (const StepEntry& e : plan.entries) {
-    for (const int32_t v : {e.slot, e.first_position, e.token_begin, e.num_tokens, int32_t{e.is_sampled},
-                            e.num_prompt_rows}) {
+    for (const int32_t v :
+         {e.slot, e.first_position, e.token_begin, e.num_tokens, int32_t{e.is_sampled}, e.num_prompt_rows}) {
       add(v);
     }
   }

@@ -54,8 +54,7 @@ inline SequenceRequest make_request(std::vector<int32_t> prompt, int32_t max_tok
 
 class Driver {
  public:
-  explicit Driver(const SchedulerConfig& config)
-      : config_(config), executor_(config.kv, config.max_batch, kVocab) {
+  explicit Driver(const SchedulerConfig& config) : config_(config), executor_(config.kv, config.max_batch, kVocab) {
     Result<std::unique_ptr<Scheduler>> created = Scheduler::create(config);
     EXPECT_TRUE(created.ok()) << created.status().to_string();
     scheduler_ = std::move(created).value();

@@ -153,7 +153,8 @@ class Mix {
       config.kv.groups.push_back({window, pick(4, 24)});
     }
     max_prompt_ = std::min(60, config.max_context - 1);
-    for (const KvGroupConfig& g : config.kv.groups) max_prompt_ = std::min(max_prompt_, g.num_blocks * config.kv.block_tokens);
+    for (const KvGroupConfig& g : config.kv.groups)
+      max_prompt_ = std::min(max_prompt_, g.num_blocks * config.kv.block_tokens);
     config.enable_prefix_cache = pick(0, 3) != 0;
     config.end_of_generation_ids = {test::kEnd};
     return config;

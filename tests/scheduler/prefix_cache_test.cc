@@ -137,7 +137,9 @@ TEST(PrefixCache, ChoicesShareThePrompt) {
       const Output& out = driver.outputs()[id + c];
       EXPECT_EQ(out.ids.size(), 12u);
       EXPECT_EQ(out.num_cached, c == 0 ? 0 : 96);
-      if (c > 0) EXPECT_NE(out.ids, driver.outputs()[id].ids);
+      if (c > 0) {
+        EXPECT_NE(out.ids, driver.outputs()[id].ids);
+      }
     }
     // In a batch of one, and without a cache, the choices come out the same.
     SchedulerConfig config = make_config({{0, 64}}, 1, 7);

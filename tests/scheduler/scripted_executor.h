@@ -1,7 +1,7 @@
 #pragma once
-// ScriptedExecutor: a model without numbers. A token's "keys and values" are a hash of the token and of what the cache holds
-// for the token before it; a sampled token is a hash of everything its row can see. So the output is a pure function of
-// the token history exactly as long as every block table and every cached block is right.
+// ScriptedExecutor: a model without numbers. A token's "keys and values" are a hash of the token and of what the cache
+// holds for the token before it; a sampled token is a hash of everything its row can see. So the output is a pure
+// function of the token history exactly as long as every block table and every cached block is right.
 
 #include <gtest/gtest.h>
 
