@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/cpu.h"
+#include "kernels/kernel_table.h"
 #include "sampling_testing.h"
 
 namespace pagoda {
@@ -207,6 +209,38 @@ TEST(Sampler, SeedAndChoiceChangeTheDraws) {
   EXPECT_LT(same_choice, 5);
 }
 
+TEST(Sampler, EveryInstructionSetDrawsTheSameTokensAndLogprobs) {
+  std::mt19937 rng(29);
+  SamplingParams settings[4];
+  settings[1].top_p = 0.9f;
+  settings[2].top_k = 40;
+  settings[3].min_p = 0.05f;
+  settings[3].repetition_penalty = 1.2f;
+  for (int round = 0; round < 100; ++round) {
+    const std::vector<float> logits = random_logits(rng, 1003, 3.0f);
+    SamplingParams& params = settings[round % 4];
+    params.temperature = 0.5f + static_cast<float>(round) / 100.0f;
+    SamplerScratch scratch(1003);
+    int32_t expected = kNoToken;
+    TokenLogprobs expected_logprobs;
+    for (const Isa isa : kAllIsas) {
+      if (isa > detect_isa()) continue;
+      const VectorKernels& ops = *kernel_table(isa).vector;
+      SequenceSampler sampler = make_sampler(params, 1003);
+      sampler.reset(std::vector<int32_t>{1, 2, 3}, 3);
+      const int32_t id = sampler.sample(logits, round, scratch, ops);
+      const TokenLogprobs logprobs = compute_logprobs(logits, id, 5, ops);
+      if (isa == Isa::kReference) {
+        expected = id;
+        expected_logprobs = logprobs;
+      }
+      ASSERT_EQ(id, expected) << isa_name(isa);
+      ASSERT_EQ(logprobs.token.logprob, expected_logprobs.token.logprob) << isa_name(isa);
+      for (size_t i = 0; i < 5; ++i) ASSERT_EQ(logprobs.top[i].logprob, expected_logprobs.top[i].logprob);
+    }
+  }
+}
+
 TEST(Logprobs, B31AreThoseOfTheRawModel) {
   const std::vector<float> logits{1.0f, 2.0f, 0.5f, 2.0f, -kInf};
   const TokenLogprobs entry = compute_logprobs(logits, 0, 3, test_kernels());
@@ -218,6 +252,24 @@ TEST(Logprobs, B31AreThoseOfTheRawModel) {
   EXPECT_EQ(entry.top[1].id, 3);
   EXPECT_EQ(entry.top[2].id, 0);
   EXPECT_NEAR(entry.top[0].logprob, 2.0 - log_sum, 1e-5);
+}
+
+TEST(Logprobs, B31AreNotChangedByTheSamplersSettings) {
+  std::mt19937 rng(31);
+  const std::vector<float> logits = random_logits(rng, 200, 2.0f);
+  SamplingParams params;
+  params.top_k = 1;
+  params.repetition_penalty = 2.0f;
+  params.logit_bias = {{7, -kInf}};
+  SamplerScratch scratch(200);
+  SequenceSampler sampler = make_sampler(params, 200);
+  sampler.reset(std::vector<int32_t>{1, 7}, 2);
+  const std::vector<float> before = logits;
+  const int32_t id = sampler.sample(logits, 2, scratch, test_kernels());
+  EXPECT_EQ(logits, before);
+  double sum = 0.0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
+  EXPECT_NEAR(compute_logprobs(logits, id, 0, test_kernels()).token.logprob, logits[id] - std::log(sum), 1e-5);
 }
 
 TEST(Logprobs, B31AreAlwaysFinite) {

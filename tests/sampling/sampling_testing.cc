@@ -3,34 +3,12 @@
 #include <algorithm>
 #include <set>
 
+#include "kernels/kernel_table.h"
+
 namespace pagoda::sampling_testing {
-namespace {
-
-float libm_log_sum_exp(const float* x, int32_t n) {
-  const float max = *std::max_element(x, x + n);
-  if (max == -kInf) return -kInf;
-  double sum = 0.0;
-  for (int32_t i = 0; i < n; ++i) sum += std::exp(static_cast<double>(x[i]) - static_cast<double>(max));
-  return static_cast<float>(static_cast<double>(max) + std::log(sum));
-}
-
-void libm_exp_shifted(const float* x, float shift, int32_t n, float* out) {
-  for (int32_t i = 0; i < n; ++i) {
-    const float difference = x[i] - shift;
-    out[i] = difference < -83.0f ? 0.0f : static_cast<float>(std::exp(static_cast<double>(difference)));
-  }
-}
-
-}  // namespace
 
 const VectorKernels& test_kernels() {
-  static const VectorKernels kernels = [] {
-    VectorKernels table = {};
-    table.log_sum_exp = libm_log_sum_exp;
-    table.exp_shifted = libm_exp_shifted;
-    return table;
-  }();
-  return kernels;
+  return vector_kernels_reference();
 }
 
 int32_t draw_once(const SamplingParams& params, std::span<const float> logits, int64_t position, int32_t choice_idx) {

@@ -18,7 +18,7 @@ namespace pagoda::sampling_testing {
 
 inline constexpr float kInf = std::numeric_limits<float>::infinity();
 
-/// The two operators that sampling uses, from libm in double.
+/// The reference level.
 const VectorKernels& test_kernels();
 
 inline SequenceSampler make_sampler(const SamplingParams& params, int32_t vocab_size, std::vector<int32_t> end_ids = {},
