@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/attention_fixture.h"
+#include "attention_fixture.h"
 
 namespace pagoda {
 namespace {
