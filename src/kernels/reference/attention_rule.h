@@ -7,9 +7,9 @@ namespace pagoda {
 namespace attention_rule {
 
 /// The running maximum starts each split here: finite, so that 2^(m - m') never sees inf - inf.
-inline constexpr float kLowest = -1e30f;
-inline constexpr float kLog2e = 1.44269504f;
-inline constexpr float kF16Max = 65504.0f;
+constexpr float kLowest = -1e30f;
+constexpr float kLog2e = 1.44269504f;
+constexpr float kF16Max = 65504.0f;
 
 /// Scores are in units of log2: queries carry the factor. With a soft-cap c the score is 2 log2e x / c, so that
 /// tanh(x / c) = (1 - 2^-s) / (1 + 2^-s).

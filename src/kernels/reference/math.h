@@ -1,6 +1,6 @@
 #pragma once
 // Scalar definitions of the F32 functions that kernels are made of. Every instruction set repeats the same operations
-// in the same order, lane by lane. C-clean.
+// in the same order, lane by lane. C-clean; constants have internal linkage, so that no file shares a symbol.
 //
 // 2^x by x = n + f, |f| <= 1/2, and a polynomial of degree 5 in f with p(0) = 1: relative error below 1.8e-7.
 
@@ -10,19 +10,19 @@
 namespace pagoda {
 namespace f32 {
 
-inline constexpr float kLog2e = 1.44269504f;
-inline constexpr float kLog2eLow = 1.92596299e-8f;  // log2(e) - kLog2e
-inline constexpr float kExp2Low = -120.0f;          // below: exactly 0, so that no result is a denormal
-inline constexpr float kExp2High = 128.0f;          // from here: infinity
-inline constexpr float kExp2[5] = {0.00132647267885f, 0.00967151261305f, 0.0555073374462f, 0.240222420858f,
+constexpr float kLog2e = 1.44269504f;
+constexpr float kLog2eLow = 1.92596299e-8f;  // log2(e) - kLog2e
+constexpr float kExp2Low = -120.0f;          // below: exactly 0, so that no result is a denormal
+constexpr float kExp2High = 128.0f;          // from here: infinity
+constexpr float kExp2[5] = {0.00132647267885f, 0.00967151261305f, 0.0555073374462f, 0.240222420858f,
                                    0.693146977598f};
-inline constexpr float kRoundMagic = 12582912.0f;  // 1.5 * 2^23: adding and subtracting it rounds to nearest even
-inline constexpr float kTanhSmall = 0.625f;
+constexpr float kRoundMagic = 12582912.0f;  // 1.5 * 2^23: adding and subtracting it rounds to nearest even
+constexpr float kTanhSmall = 0.625f;
 /// tanh(x) = x + x * z * P(z), z = x^2, for |x| < kTanhSmall: relative error of the polynomial 4.2e-9.
-inline constexpr float kTanh[5] = {-0.005717044696211815f, 0.02065058797597885f, -0.05374349653720856f,
+constexpr float kTanh[5] = {-0.005717044696211815f, 0.02065058797597885f, -0.05374349653720856f,
                                    0.13331490755081177f, -0.3333328366279602f};
-inline constexpr float kGeluScale = 1.5957691216f;  // 2 * sqrt(2 / pi)
-inline constexpr float kGeluCubic = 0.044715f;
+constexpr float kGeluScale = 1.5957691216f;  // 2 * sqrt(2 / pi)
+constexpr float kGeluCubic = 0.044715f;
 
 static inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 

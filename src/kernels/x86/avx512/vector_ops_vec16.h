@@ -1,7 +1,16 @@
 #pragma once
 // Sixteen F32 lanes in one 512-bit register. Included only by files compiled for AVX-512; internal linkage throughout.
 
+// g++ 12 warns about the deliberately undefined operands inside its own header (GCC bug 105593).
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 #include <stdint.h>
 
 #include "kernels/simd/vec_macros.h"
