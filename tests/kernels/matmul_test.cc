@@ -7,6 +7,7 @@
 
 #include "base/cpu.h"
 #include "base/thread_team.h"
+#include "kernels/simd/matmul_levels.h"
 #include "matmul_data.h"
 
 namespace pagoda {
@@ -31,7 +32,8 @@ const MatmulKernels& kernels_of(Isa isa) {
     case Isa::kAvx2: return matmul_kernels_avx2();
     case Isa::kAvx512: return matmul_kernels_avx512();
     case Isa::kAvx512Vnni: return matmul_kernels_avx512vnni();
-    case Isa::kAvx512Bf16: return matmul_kernels_avx512bf16();
+    // Some CPUs prefer two FMA to their BF16 dot product; the avx512vnni cases cover that way.
+    case Isa::kAvx512Bf16: return native_bf16_matmul_kernels();
   }
   return matmul_kernels_reference();
 }

@@ -19,6 +19,10 @@
 #define PAGODA_UNROLL _Pragma("GCC unroll 16")
 #endif
 
+// Keeps the compiler from moving loads across, which would make it spill sums to the stack.
+// The CPU overlaps the work by itself.
+#define PAGODA_KEEP_ORDER() __asm__ volatile("" ::: "memory")
+
 namespace pagoda {
 
 /// What a tile function gets. It computes some columns from `column` of an activation tile of `tile_columns`, over

@@ -242,6 +242,7 @@ static PAGODA_INLINE void add_sub_block(const uint8_t* lines, const SuperBlockAc
       sums[c] = V::add32(sums[c], V::add32(scaled, V::mul32(second, head.sub_scale[2 * j + 1])));
     }
   }
+  PAGODA_KEEP_ORDER();
 }
 
 // Sum over sub-blocks of pairs[] (minima or sub-scales) times the activations' sums, of column c.
