@@ -100,8 +100,8 @@ TEST_P(ByteLevelGolden, IdsEqualHuggingFaceTokenizers) {
 INSTANTIATE_TEST_SUITE_P(PreTokenizers, ByteLevelGolden,
                          testing::Values("gpt-2", "smollm", "falcon", "llama-bpe", "qwen2", "qwen35", "gpt-4o", "tekken",
                                          "deepseek-v3", "deepseek-coder"),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& param_info) {
+                           std::string name = param_info.param;
                            for (char& c : name) {
                              if (c == '-') c = '_';
                            }
