@@ -69,6 +69,10 @@ Status ModelExecutor::finish_row(const StepPlan& plan, const RowJob& job, std::s
   }
   const int64_t position = int64_t{entry.first_position} + entry.num_tokens;
   outcome.sampled_id = slot.sampler->sample(logits, position, scratch, *kernels_.vector);
+  if (outcome.sampled_id == kNoToken) {
+    return internal_error("position " + std::to_string(position) +
+                          ": no token can be drawn: the logits hold a NaN or an infinity, or every token is masked");
+  }
   if (slot.sampling->num_logprobs >= 0) {
     outcome.logprobs = compute_logprobs(logits, outcome.sampled_id, slot.sampling->num_logprobs, *kernels_.vector);
   }

@@ -138,7 +138,6 @@ void Decoder::rotate_and_store(const LayerWeights& w, int32_t layer, const StepB
   for_rows(num_rows_, [&](int32_t row) {
     float* q = q_ + static_cast<size_t>(row) * c.num_heads * c.key_dim;
     float* k = k_ + static_cast<size_t>(row) * c.num_kv_heads * c.key_dim;
-    const float* v = v_ + static_cast<size_t>(row) * c.num_kv_heads * c.value_dim;
     norm_heads(q, w.q_norm, c.num_heads);
     norm_heads(k, w.k_norm, c.num_kv_heads);
     const float* cos_sin = rope_.row(c.layers[layer].rope_idx, row);
