@@ -15,6 +15,7 @@
 #include "base/cpu.h"
 #include "base/thread_team.h"
 #include "kernels/kernel_table.h"
+#include "kernels/simd/attention_native.h"
 #include "tensor/half.h"
 
 namespace pagoda {
@@ -43,13 +44,13 @@ struct NamedAttention {
   const AttentionKernels* kernels;
 };
 
-/// The levels of this machine, the reference first.
+/// The implementations that this machine can run, the reference first.
 inline std::vector<NamedAttention> attention_levels() {
   std::vector<NamedAttention> levels = {{"reference", &attention_kernels_reference()}};
   const Isa isa = detect_isa();
   if (isa >= Isa::kAvx2) levels.push_back({"avx2", &attention_kernels_avx2()});
   if (isa >= Isa::kAvx512) levels.push_back({"avx512", &attention_kernels_avx512()});
-  if (isa >= Isa::kAvx512Bf16) levels.push_back({"avx512bf16", &attention_kernels_avx512bf16()});
+  if (isa >= Isa::kAvx512Bf16) levels.push_back({"native bf16", &native_bf16_attention_kernels()});
   return levels;
 }
 

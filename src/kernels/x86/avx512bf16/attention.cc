@@ -1,7 +1,10 @@
 // BF16 caches by vdpbf16ps, which adds the odd product of each pair first, then the even one, each rounded: the bits of
 // two fma. F16 and F32 caches run as on AVX-512.
 
+#include <cpuid.h>
+
 #include "kernels/kernel_table.h"
+#include "kernels/simd/attention_native.h"
 #include "kernels/x86/avx512/vector_ops_vec16.h"
 #include "kernels/simd/attention_levels.h"
 
@@ -34,8 +37,14 @@ struct Avx512Bf16Level {
 
 }  // namespace
 
+const AttentionKernels& native_bf16_attention_kernels() { return AttentionLevel<Avx512Bf16Level>::kKernels; }
+
+// Intel's vdpbf16ps takes two cycles: prefill of 512 rows at depth 8192 (9 heads, D = 64, 2 threads) reaches 153 GFLOP/s
+// where fma reaches 226; decode is alike. On Zen 4 vdpbf16ps is the faster one. The bits are equal.
 const AttentionKernels& attention_kernels_avx512bf16() {
-  return AttentionLevel<Avx512Bf16Level>::kKernels;
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  const bool intel = __get_cpuid(0, &eax, &ebx, &ecx, &edx) && ebx == signature_INTEL_ebx;
+  return intel ? attention_kernels_avx512() : native_bf16_attention_kernels();
 }
 
 }  // namespace pagoda
