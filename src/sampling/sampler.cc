@@ -1,7 +1,9 @@
 #include "sampling/sampler.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "base/check.h"
@@ -47,12 +49,12 @@ uint64_t sum_weights(std::span<const int32_t> ids, std::span<const float> relati
   return total;
 }
 
-int32_t draw_from_all(std::span<const float> relative, double uniform) {
-  uint64_t total = 0;
-  for (const float r : relative) total += weight_of(r);
-  uint64_t left = scale_draw(uniform, total);
+// The token at which the weights of the kept ids, summed by rising id, pass `left`.
+template <typename Keep>
+int32_t walk(std::span<const float> relative, uint64_t left, const Keep& is_kept) {
   for (size_t i = 0; i < relative.size(); ++i) {
     const uint64_t weight = weight_of(relative[i]);
+    if (weight == 0 || !is_kept(static_cast<int32_t>(i))) continue;
     if (left < weight) return static_cast<int32_t>(i);
     left -= weight;
   }
@@ -60,35 +62,72 @@ int32_t draw_from_all(std::span<const float> relative, double uniform) {
   return kNoToken;
 }
 
-// Ids whose logit is at least `cut` and that min-p keeps, by rising id; returns their weight.
-uint64_t gather(std::span<const float> adjusted, std::span<const float> relative, float cut, float min_p,
-                std::vector<int32_t>& ids) {
-  ids.clear();
-  uint64_t total = 0;
-  for (size_t i = 0; i < adjusted.size(); ++i) {
-    if (adjusted[i] < cut || relative[i] < min_p) continue;
-    const uint64_t weight = weight_of(relative[i]);
-    if (weight == 0) continue;
-    ids.push_back(static_cast<int32_t>(i));
-    total += weight;
+// Sorts tokens into buckets by how far their logit lies below the largest. The bucket of a better-ranked token is never
+// higher (subtraction and product round monotonically), so whole buckets enter a nucleus before a single token is
+// compared. 12 buckets for each factor e of probability; the last holds what is below e^-85, where weights are 0.
+struct Buckets {
+  static constexpr int32_t kCount = 1024;
+  float max;
+  float scale;  // 12 / temperature
+
+  int32_t of(float logit) const {
+    const float bucket = (max - logit) * scale;
+    return bucket < static_cast<float>(kCount - 1) ? static_cast<int32_t>(bucket) : kCount - 1;
   }
-  return total;
+};
+
+struct Nucleus {
+  int32_t last = kNoToken;  // the worst-ranked token kept
+  uint64_t total = 0;       // weight of the kept ones
+};
+
+// What top-p keeps of the tokens that min-p keeps. `total` is their weight.
+Nucleus find_nucleus(std::span<const float> adjusted, std::span<const float> relative, float max,
+                     const SamplingParams& params, uint64_t total, std::vector<int32_t>& ids) {
+  const Buckets buckets{max, 12.0f / params.temperature};
+  const auto bucket_of = [&](size_t i) {
+    return relative[i] < params.min_p ? Buckets::kCount : buckets.of(adjusted[i]);
+  };
+  std::array<uint64_t, Buckets::kCount + 1> weights{};  // the last one: what min-p drops
+  for (size_t i = 0; i < relative.size(); ++i) weights[static_cast<size_t>(bucket_of(i))] += weight_of(relative[i]);
+
+  const uint64_t need = nucleus_weight(params.top_p, total);
+  uint64_t above = 0;
+  size_t edge = 0;  // the bucket in which the weight is reached
+  while (above + weights[edge] < need) above += weights[edge++];
+  ids.clear();
+  for (size_t i = 0; i < relative.size(); ++i) {
+    if (static_cast<size_t>(bucket_of(i)) == edge) ids.push_back(static_cast<int32_t>(i));
+  }
+  const auto before = [adjusted](int32_t a, int32_t b) { return ranks_before(adjusted, a, b); };
+  ids.resize(prefix_reaching(ids, before, relative, need - above));
+  return {ids.back(), above + sum_weights(ids, relative)};
 }
 
-// Leaves in `ids` what min-p and top-p keep of the whole vocabulary. `max` is the largest adjusted logit.
-void gather_nucleus(std::span<const float> adjusted, std::span<const float> relative, float max,
-                    const SamplingParams& params, std::vector<int32_t>& ids) {
+// A draw from all tokens that min-p and top-p keep.
+int32_t draw_without_top_k(std::span<const float> adjusted, std::span<const float> relative, float max,
+                           const SamplingParams& params, double uniform, std::vector<int32_t>& ids) {
+  const auto passes_min_p = [&](int32_t id) { return relative[static_cast<size_t>(id)] >= params.min_p; };
   uint64_t total = 0;
   for (const float r : relative) total += r >= params.min_p ? weight_of(r) : 0;
-  const uint64_t need = nucleus_weight(params.top_p, total);
-  // The tokens above a cut are a run of the best-ranked, so once they reach the weight they hold the nucleus. e^-8
-  // keeps a few hundred of a typical vocabulary; flat distributions take all.
-  if (gather(adjusted, relative, max - 8.0f * params.temperature, params.min_p, ids) < need) {
-    gather(adjusted, relative, -kInfinity, params.min_p, ids);
+  if (params.top_p >= 1.0f) return walk(relative, scale_draw(uniform, total), passes_min_p);
+  const Nucleus nucleus = find_nucleus(adjusted, relative, max, params, total, ids);
+  return walk(relative, scale_draw(uniform, nucleus.total),
+              [&](int32_t id) { return passes_min_p(id) && !ranks_before(adjusted, nucleus.last, id); });
+}
+
+// A draw from the top_k best of those that min-p keeps, after top-p.
+int32_t draw_with_top_k(std::span<const float> adjusted, std::span<const float> relative, const SamplingParams& params,
+                        double uniform, std::vector<int32_t>& ids) {
+  const auto passes_min_p = [&](int32_t id) { return relative[static_cast<size_t>(id)] >= params.min_p; };
+  select_best(adjusted, static_cast<size_t>(params.top_k), passes_min_p, ids);
+  if (params.top_p < 1.0f) {
+    const uint64_t need = nucleus_weight(params.top_p, sum_weights(ids, relative));
+    const auto before = [adjusted](int32_t a, int32_t b) { return ranks_before(adjusted, a, b); };
+    ids.resize(prefix_reaching(ids, before, relative, need));
   }
-  if (need == total && params.top_p >= 1.0f) return;
-  ids.resize(
-      prefix_reaching(ids, [adjusted](int32_t a, int32_t b) { return ranks_before(adjusted, a, b); }, relative, need));
+  const uint64_t left = scale_draw(uniform, sum_weights(ids, relative));
+  return ids[prefix_reaching(ids, std::less<int32_t>(), relative, left + 1) - 1];
 }
 
 }  // namespace
@@ -172,23 +211,9 @@ int32_t SequenceSampler::draw(std::span<const float> adjusted, float max, int64_
   ops.exp_shifted(relative.data(), 0.0f, vocab_size_, relative.data());
 
   const double uniform = random_uniform({p.seed, choice_idx_, static_cast<uint64_t>(position), RandomPurpose::kSample});
-  const bool has_top_k = p.top_k > 0 && p.top_k < vocab_size_;
-  if (!has_top_k && p.top_p >= 1.0f && p.min_p <= 0.0f) return draw_from_all(relative, uniform);
-
-  std::vector<int32_t>& kept = scratch.candidates();
-  if (has_top_k) {
-    const auto passes_min_p = [&](int32_t id) { return relative[static_cast<size_t>(id)] >= p.min_p; };
-    select_best(adjusted, static_cast<size_t>(p.top_k), passes_min_p, kept);
-    if (p.top_p < 1.0f) {
-      const uint64_t need = nucleus_weight(p.top_p, sum_weights(kept, relative));
-      const auto before = [adjusted](int32_t a, int32_t b) { return ranks_before(adjusted, a, b); };
-      kept.resize(prefix_reaching(kept, before, relative, need));
-    }
-  } else {
-    gather_nucleus(adjusted, relative, max, p, kept);
-  }
-  const uint64_t target = scale_draw(uniform, sum_weights(kept, relative));
-  return kept[prefix_reaching(kept, std::less<int32_t>(), relative, target + 1) - 1];
+  if (p.top_k > 0 && p.top_k < vocab_size_)
+    return draw_with_top_k(adjusted, relative, p, uniform, scratch.candidates());
+  return draw_without_top_k(adjusted, relative, max, p, uniform, scratch.candidates());
 }
 
 int32_t SequenceSampler::sample(std::span<const float> logits, int64_t position, SamplerScratch& scratch,
