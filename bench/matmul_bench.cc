@@ -40,8 +40,10 @@ struct Options {
 std::vector<std::string> split(std::string_view text) {
   std::vector<std::string> parts(1);
   for (const char c : text) {
-    if (c == ',') parts.emplace_back();
-    else parts.back() += c;
+    if (c == ',')
+      parts.emplace_back();
+    else
+      parts.back() += c;
   }
   return parts;
 }
@@ -52,12 +54,18 @@ bool parse(int argc, char** argv, Options& options) {
     const size_t equals = arg.find('=');
     const std::string_view name = arg.substr(0, equals);
     const std::string_view value = equals == std::string_view::npos ? "" : arg.substr(equals + 1);
-    if (name == "--isa") options.isa = value;
-    else if (name == "--types") options.types = split(value);
-    else if (name == "--rows") options.rows = split(value);
-    else if (name == "--threads") options.threads = split(value);
-    else if (name == "--shape" && split(value).size() == 2) options.shape = split(value);
-    else return false;
+    if (name == "--isa")
+      options.isa = value;
+    else if (name == "--types")
+      options.types = split(value);
+    else if (name == "--rows")
+      options.rows = split(value);
+    else if (name == "--threads")
+      options.threads = split(value);
+    else if (name == "--shape" && split(value).size() == 2)
+      options.shape = split(value);
+    else
+      return false;
   }
   return true;
 }
@@ -119,7 +127,7 @@ double dram_probe(ThreadTeam& team, const AlignedBuffer& buffer) {
 }
 
 struct Weights {
-  PackedMatrix matrix;      // data is set per copy
+  PackedMatrix matrix;  // data is set per copy
   AlignedBuffer copies;
   size_t copy_bytes = 0;
   int num_copies = 0;
@@ -204,7 +212,8 @@ int run(int argc, char** argv) {
   for (const std::string& threads : options.threads) {
     const auto team = ThreadTeam::create(atoi(threads.c_str()));
     const double peak = vnni_peak(**team);
-    printf("%s, %s threads: VNNI peak %.0f GOP/s, N %d K %d\n", std::string(isa_name(*isa)).c_str(), threads.c_str(), peak, n, k);
+    printf("%s, %s threads: VNNI peak %.0f GOP/s, N %d K %d\n", std::string(isa_name(*isa)).c_str(), threads.c_str(),
+           peak, n, k);
     for (const std::string& type_name : options.types) {
       const auto dtype = dtype_from_name(type_name);
       if (!dtype || k % packed_k_multiple(*dtype) != 0) continue;
@@ -230,4 +239,6 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace pagoda
 
-int main(int argc, char** argv) { return pagoda::run(argc, argv); }
+int main(int argc, char** argv) {
+  return pagoda::run(argc, argv);
+}

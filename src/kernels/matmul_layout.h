@@ -1,6 +1,6 @@
 #pragma once
-// Where things lie in packed weights, and where K is cut: arithmetic that packing, the reference and every kernel share.
-// C-clean, all functions `static`: files compiled for one instruction set include it.
+// Where things lie in packed weights, and where K is cut: arithmetic that packing, the reference and every kernel
+// share. C-clean, all functions `static`: files compiled for one instruction set include it.
 //
 // A "line" is 64 bytes: one dword of each of the panel's 16 rows. A panel keeps the bytes of its rows' GGUF blocks,
 // dword by dword across the rows, so a row reads back exactly (packing.cc lists the order of each type).
@@ -50,9 +50,15 @@ static inline bool is_float_type(DType dtype) {
 
 static inline bool is_super_block_type(DType dtype) {
   switch (dtype) {
-    case DType::kQ2_K: case DType::kQ3_K: case DType::kQ4_K: case DType::kQ5_K: case DType::kQ6_K:
-    case DType::kIQ4_XS: return true;
-    default: return false;
+    case DType::kQ2_K:
+    case DType::kQ3_K:
+    case DType::kQ4_K:
+    case DType::kQ5_K:
+    case DType::kQ6_K:
+    case DType::kIQ4_XS:
+      return true;
+    default:
+      return false;
   }
 }
 

@@ -28,15 +28,17 @@ inline constexpr int kMaxLines = 53;
 struct BlockLayout {
   int block_k = 0;
   int block_bytes = 0;
-  int scale_bytes = 0;         // 2 or 4: the first bytes of the block; MXFP4's single byte is widened to 2
-  int half_line_offset = -1;   // super-blocks whose F16 scale stands alone: 2 bytes a row in a line of their own, first
-  int num_lines = 0;           // payload lines, without scale and half line
+  int scale_bytes = 0;        // 2 or 4: the first bytes of the block; MXFP4's single byte is widened to 2
+  int half_line_offset = -1;  // super-blocks whose F16 scale stands alone: 2 bytes a row in a line of their own, first
+  int num_lines = 0;          // payload lines, without scale and half line
   Line lines[kMaxLines] = {};
 };
 
 class LayoutBuilder {
  public:
-  constexpr LayoutBuilder(int block_k, int block_bytes) { layout_.block_k = block_k, layout_.block_bytes = block_bytes; }
+  constexpr LayoutBuilder(int block_k, int block_bytes) {
+    layout_.block_k = block_k, layout_.block_bytes = block_bytes;
+  }
   constexpr LayoutBuilder scale(int bytes) const {
     LayoutBuilder next = *this;
     next.layout_.scale_bytes = bytes;
@@ -81,19 +83,33 @@ constexpr BlockLayout kIq4Xs = B(256, 136).dwords(0, 34).build();
 
 const BlockLayout& block_layout(DType dtype) {
   switch (dtype) {
-    case DType::kQ4_0: case DType::kIQ4_NL: return kQ4_0;
-    case DType::kQ4_1: return kQ4_1;
-    case DType::kQ5_0: return kQ5_0;
-    case DType::kQ5_1: return kQ5_1;
-    case DType::kQ8_0: return kQ8_0;
-    case DType::kQ2_K: return kQ2K;
-    case DType::kQ3_K: return kQ3K;
-    case DType::kQ4_K: return kQ4K;
-    case DType::kQ5_K: return kQ5K;
-    case DType::kQ6_K: return kQ6K;
-    case DType::kIQ4_XS: return kIq4Xs;
-    case DType::kMXFP4: return kMxfp4;
-    default: break;
+    case DType::kQ4_0:
+    case DType::kIQ4_NL:
+      return kQ4_0;
+    case DType::kQ4_1:
+      return kQ4_1;
+    case DType::kQ5_0:
+      return kQ5_0;
+    case DType::kQ5_1:
+      return kQ5_1;
+    case DType::kQ8_0:
+      return kQ8_0;
+    case DType::kQ2_K:
+      return kQ2K;
+    case DType::kQ3_K:
+      return kQ3K;
+    case DType::kQ4_K:
+      return kQ4K;
+    case DType::kQ5_K:
+      return kQ5K;
+    case DType::kQ6_K:
+      return kQ6K;
+    case DType::kIQ4_XS:
+      return kIq4Xs;
+    case DType::kMXFP4:
+      return kMxfp4;
+    default:
+      break;
   }
   PAGODA_CHECK(false);
   return kQ4_0;
@@ -119,9 +135,12 @@ uint32_t from_bit_plane(uint32_t plane) {
 
 uint32_t encode(uint32_t dword, Recode recode) {
   switch (recode) {
-    case Recode::kFlipSigns: return dword ^ 0x80808080u;
-    case Recode::kBitPlane: return to_bit_plane(dword);
-    case Recode::kNone: break;
+    case Recode::kFlipSigns:
+      return dword ^ 0x80808080u;
+    case Recode::kBitPlane:
+      return to_bit_plane(dword);
+    case Recode::kNone:
+      break;
   }
   return dword;
 }
@@ -132,7 +151,9 @@ uint32_t decode(uint32_t dword, Recode recode) {
 
 // MXFP4 stores the exponent e of a scale 2^(e-128) (half of 2^(e-127): the codebook holds doubled values). Its upper
 // 16 bits as an F32 are exact, subnormals included, and need only a shift in the kernel.
-uint16_t mxfp4_scale(uint8_t e) { return e < 2 ? static_cast<uint16_t>(0x20u << e) : static_cast<uint16_t>((e - 1u) << 7); }
+uint16_t mxfp4_scale(uint8_t e) {
+  return e < 2 ? static_cast<uint16_t>(0x20u << e) : static_cast<uint16_t>((e - 1u) << 7);
+}
 
 uint8_t mxfp4_exponent(uint16_t scale) {
   if (scale < 0x80) return scale == 0x20 ? 0 : 1;
@@ -177,13 +198,18 @@ void pack_block(DType dtype, const BlockLayout& layout, const uint8_t* src, cons
 size_t float_position(DType dtype, int32_t row, int32_t k) {
   const auto column = static_cast<size_t>(k);
   switch (dtype) {
-    case DType::kF32: return column * 64 + 4 * row;
-    case DType::kF16: return column * 32 + 2 * row;
-    default: return column / 2 * 64 + 4 * row + 2 * (column & 1);
+    case DType::kF32:
+      return column * 64 + 4 * row;
+    case DType::kF16:
+      return column * 32 + 2 * row;
+    default:
+      return column / 2 * 64 + 4 * row + 2 * (column & 1);
   }
 }
 
-size_t float_bytes(DType dtype) { return dtype == DType::kF32 ? 4 : 2; }
+size_t float_bytes(DType dtype) {
+  return dtype == DType::kF32 ? 4 : 2;
+}
 
 }  // namespace
 
@@ -222,7 +248,8 @@ void pack_panel(DType dtype, const uint8_t* rows, size_t row_bytes, int32_t num_
     }
     const BlockLayout& layout = block_layout(dtype);
     for (int32_t block = 0; block < k / layout.block_k; ++block) {
-      pack_block(dtype, layout, src + static_cast<size_t>(block) * layout.block_bytes, place_of(layout, block, row), panel);
+      pack_block(dtype, layout, src + static_cast<size_t>(block) * layout.block_bytes, place_of(layout, block, row),
+                 panel);
     }
   }
 }
@@ -245,7 +272,8 @@ void unpack_block(const PackedMatrix& matrix, int32_t row, int32_t block, uint8_
   }
   if (layout.half_line_offset >= 0) memcpy(dst + layout.half_line_offset, panel + place.half_line, 2);
   for (int i = 0; i < layout.num_lines; ++i) {
-    const uint32_t dword = decode(load_u32(panel + place.lines + static_cast<size_t>(i) * kLineBytes), layout.lines[i].recode);
+    const uint32_t dword =
+        decode(load_u32(panel + place.lines + static_cast<size_t>(i) * kLineBytes), layout.lines[i].recode);
     memcpy(dst + layout.lines[i].offset, &dword, 4);
   }
 }

@@ -12,8 +12,8 @@ using test::make_act;
 using test::make_matrix;
 using test::TestMatrix;
 
-constexpr double kRounding = 0x1p-24;   // unit roundoff of F32
-constexpr double kTiny = 0x1p-126;      // the smallest normal: what a flush to zero can lose
+constexpr double kRounding = 0x1p-24;  // unit roundoff of F32
+constexpr double kTiny = 0x1p-126;     // the smallest normal: what a flush to zero can lose
 
 struct Bound {
   double exact = 0;      // sum of weight * activation
@@ -65,7 +65,8 @@ Bound quantised_bound(const DTypeTraits& type, const TestMatrix& matrix, int row
   return bound;
 }
 
-// Float weights: one rounding per product added; a BF16 activation (8 significant bits) is off by 2^-8 of itself; denormals count as zero.
+// Float weights: one rounding per product added; a BF16 activation (8 significant bits) is off by 2^-8 of itself;
+// denormals count as zero.
 Bound float_bound(const DTypeTraits& type, const TestMatrix& matrix, int row, const float* x, int k) {
   Bound bound;
   std::vector<float> weights(k);
@@ -128,7 +129,9 @@ TEST_P(MatmulAccuracyTest, ReferenceStaysWithinItsDerivedBoundOfF64) {
   EXPECT_GT(nonzero, checked / 3);
 }
 
-std::string type_name(const testing::TestParamInfo<DType>& info) { return std::string(traits(info.param).name); }
+std::string type_name(const testing::TestParamInfo<DType>& info) {
+  return std::string(traits(info.param).name);
+}
 INSTANTIATE_TEST_SUITE_P(Types, MatmulAccuracyTest, testing::ValuesIn(test::all_dtypes()), type_name);
 
 }  // namespace

@@ -44,20 +44,36 @@ struct ScaleOffsets {
 
 inline ScaleOffsets scale_offsets(DType dtype) {
   switch (dtype) {
-    case DType::kQ4_0: case DType::kQ5_0: case DType::kQ8_0: case DType::kIQ4_NL: case DType::kIQ4_XS: return {0, -1};
-    case DType::kQ4_1: case DType::kQ5_1: case DType::kQ4_K: case DType::kQ5_K: return {0, 2};
-    case DType::kQ2_K: return {80, 82};
-    case DType::kQ3_K: return {108, -1};
-    case DType::kQ6_K: return {208, -1};
-    default: return {};
+    case DType::kQ4_0:
+    case DType::kQ5_0:
+    case DType::kQ8_0:
+    case DType::kIQ4_NL:
+    case DType::kIQ4_XS:
+      return {0, -1};
+    case DType::kQ4_1:
+    case DType::kQ5_1:
+    case DType::kQ4_K:
+    case DType::kQ5_K:
+      return {0, 2};
+    case DType::kQ2_K:
+      return {80, 82};
+    case DType::kQ3_K:
+      return {108, -1};
+    case DType::kQ6_K:
+      return {208, -1};
+    default:
+      return {};
   }
 }
 
 inline uint16_t f16_scale(WeightKind kind, Random& random) {
   switch (kind) {
-    case WeightKind::kZeroAndNegativeZero: return random.next() & 1 ? 0x8000 : 0x0000;
-    case WeightKind::kDenormalAndMaxScale: return random.next() & 1 ? 0x0001 : (random.next() & 1 ? 0x7bff : 0xfbff);
-    default: return f32_to_f16(0.02f * (random.uniform() - 0.3f));
+    case WeightKind::kZeroAndNegativeZero:
+      return random.next() & 1 ? 0x8000 : 0x0000;
+    case WeightKind::kDenormalAndMaxScale:
+      return random.next() & 1 ? 0x0001 : (random.next() & 1 ? 0x7bff : 0xfbff);
+    default:
+      return f32_to_f16(0.02f * (random.uniform() - 0.3f));
   }
 }
 
@@ -124,16 +140,36 @@ inline TestMatrix make_matrix(DType dtype, int n, int k, WeightKind kind, uint64
 inline void fill_act_row(int kind, int k, Random& random, float* x) {
   for (int i = 0; i < k; ++i) {
     switch (kind % 10) {
-      case 0: x[i] = random.bell(); break;
-      case 1: x[i] = random.next() & 16 ? 3.0f : -3.0f; break;
-      case 2: x[i] = i / 32 % 3 == 1 ? 0.0f : 1000.0f * random.bell(); break;
-      case 3: x[i] = (i % 97 == 5 ? 100.0f : 1.0f) * random.bell(); break;
-      case 4: x[i] = (random.next() & 8 ? 1e-38f : 1e-41f) * random.bell(); break;  // denormals
-      case 5: x[i] = random.next() & 1 ? 0.0f : -0.0f; break;
-      case 6: x[i] = 5.0f; break;
-      case 7: x[i] = 2e-36f * random.bell(); break;  // scales around the smallest normal number
-      case 8: x[i] = 1e37f * random.bell(); break;
-      default: x[i] = 1e-3f * random.bell() + 0.5f; break;
+      case 0:
+        x[i] = random.bell();
+        break;
+      case 1:
+        x[i] = random.next() & 16 ? 3.0f : -3.0f;
+        break;
+      case 2:
+        x[i] = i / 32 % 3 == 1 ? 0.0f : 1000.0f * random.bell();
+        break;
+      case 3:
+        x[i] = (i % 97 == 5 ? 100.0f : 1.0f) * random.bell();
+        break;
+      case 4:
+        x[i] = (random.next() & 8 ? 1e-38f : 1e-41f) * random.bell();
+        break;  // denormals
+      case 5:
+        x[i] = random.next() & 1 ? 0.0f : -0.0f;
+        break;
+      case 6:
+        x[i] = 5.0f;
+        break;
+      case 7:
+        x[i] = 2e-36f * random.bell();
+        break;  // scales around the smallest normal number
+      case 8:
+        x[i] = 1e37f * random.bell();
+        break;
+      default:
+        x[i] = 1e-3f * random.bell() + 0.5f;
+        break;
     }
   }
 }

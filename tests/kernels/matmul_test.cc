@@ -28,12 +28,17 @@ struct Call {
 
 const MatmulKernels& kernels_of(Isa isa) {
   switch (isa) {
-    case Isa::kReference: return matmul_kernels_reference();
-    case Isa::kAvx2: return matmul_kernels_avx2();
-    case Isa::kAvx512: return matmul_kernels_avx512();
-    case Isa::kAvx512Vnni: return matmul_kernels_avx512vnni();
+    case Isa::kReference:
+      return matmul_kernels_reference();
+    case Isa::kAvx2:
+      return matmul_kernels_avx2();
+    case Isa::kAvx512:
+      return matmul_kernels_avx512();
+    case Isa::kAvx512Vnni:
+      return matmul_kernels_avx512vnni();
     // Some CPUs prefer two FMA to their BF16 dot product; the avx512vnni cases cover that way.
-    case Isa::kAvx512Bf16: return native_bf16_matmul_kernels();
+    case Isa::kAvx512Bf16:
+      return native_bf16_matmul_kernels();
   }
   return matmul_kernels_reference();
 }
@@ -70,7 +75,8 @@ bool same_bits(float a, float b) {
 }
 
 // Number of the first `count` values of `got` that differ from `want`; the first one is described.
-int count_different(const std::vector<float>& got, const std::vector<float>& want, int count, int n, std::string* first) {
+int count_different(const std::vector<float>& got, const std::vector<float>& want, int count, int n,
+                    std::string* first) {
   int different = 0;
   for (int i = 0; i < count; ++i) {
     if (same_bits(got[i], want[i])) continue;

@@ -55,7 +55,9 @@ TEST_P(PackingTest, PanelsHoldNoMoreThanTheFileAndSomePadding) {
   EXPECT_LE(bytes, file_bytes + (type.block_elements == 1 ? 0 : 16 * 2 * k() / type.block_elements) + 64);
 }
 
-std::string type_name(const testing::TestParamInfo<DType>& info) { return std::string(traits(info.param).name); }
+std::string type_name(const testing::TestParamInfo<DType>& info) {
+  return std::string(traits(info.param).name);
+}
 INSTANTIATE_TEST_SUITE_P(Types, PackingTest, testing::ValuesIn(test::all_dtypes()), type_name);
 
 TEST(PackingTest, ActivationFormatFollowsTheBlock) {

@@ -19,13 +19,18 @@ namespace {
 
 // ---- Activations of this level: row after row. kF32: floats. kBF16: 16-bit values. Groups: [scale F32][int8 values].
 
-int group_k(ActFormat format) { return format == ActFormat::kQ8Group32 ? kGroupK : kSuperBlockK; }
+int group_k(ActFormat format) {
+  return format == ActFormat::kQ8Group32 ? kGroupK : kSuperBlockK;
+}
 
 size_t row_bytes(ActFormat format, int32_t k) {
   switch (format) {
-    case ActFormat::kF32: return static_cast<size_t>(k) * 4;
-    case ActFormat::kBF16: return static_cast<size_t>(k) * 2;
-    default: return static_cast<size_t>(k / group_k(format)) * (4 + group_k(format));
+    case ActFormat::kF32:
+      return static_cast<size_t>(k) * 4;
+    case ActFormat::kBF16:
+      return static_cast<size_t>(k) * 2;
+    default:
+      return static_cast<size_t>(k / group_k(format)) * (4 + group_k(format));
   }
 }
 
@@ -33,7 +38,9 @@ size_t act_bytes(ActFormat format, int32_t num_rows, int32_t k) {
   return (row_bytes(format, k) * num_rows + 63) / 64 * 64;
 }
 
-int32_t act_num_tiles(int32_t num_rows) { return (num_rows + kActTileRows - 1) / kActTileRows; }
+int32_t act_num_tiles(int32_t num_rows) {
+  return (num_rows + kActTileRows - 1) / kActTileRows;
+}
 
 // Scale absmax/127; values rounded to nearest even. matmul.h states what NaN, infinity and tiny groups give.
 void quantise_group(const float* x, int n, uint8_t* dst) {
@@ -164,9 +171,12 @@ float bf16_sum(const PackedMatrix& weights, int32_t row, const uint8_t* act, int
 
 float segment_sum(const PackedMatrix& weights, int32_t row, const uint8_t* act, int k_begin, int k_end) {
   switch (act_format(weights.dtype)) {
-    case ActFormat::kF32: return float_sum(weights, row, act, k_begin, k_end);
-    case ActFormat::kBF16: return bf16_sum(weights, row, act, k_begin, k_end);
-    default: return quantised_sum(weights, row, act, k_begin, k_end);
+    case ActFormat::kF32:
+      return float_sum(weights, row, act, k_begin, k_end);
+    case ActFormat::kBF16:
+      return bf16_sum(weights, row, act, k_begin, k_end);
+    default:
+      return quantised_sum(weights, row, act, k_begin, k_end);
   }
 }
 

@@ -27,7 +27,9 @@ uint32_t read_u32(const uint8_t* p) {
 }
 
 // 32 nibbles of a group: k < 16 in the low halves of 16 bytes, the rest in the high halves.
-int split_nibble(const uint8_t* quants, int k) { return k < 16 ? quants[k] & 15 : quants[k - 16] >> 4; }
+int split_nibble(const uint8_t* quants, int k) {
+  return k < 16 ? quants[k] & 15 : quants[k - 16] >> 4;
+}
 
 void read_group(DType dtype, const uint8_t* bytes, WeightBlock& block) {
   block.block_k = block.sub_block = 32;
@@ -42,7 +44,8 @@ void read_group(DType dtype, const uint8_t* bytes, WeightBlock& block) {
   if (dtype == DType::kMXFP4) {
     quants = bytes + 1;
     // 2^(e - 128): the codebook holds doubled values.
-    block.scale = bytes[0] < 2 ? std::bit_cast<float>(0x00200000u << bytes[0]) : std::bit_cast<float>((bytes[0] - 1u) << 23);
+    block.scale =
+        bytes[0] < 2 ? std::bit_cast<float>(0x00200000u << bytes[0]) : std::bit_cast<float>((bytes[0] - 1u) << 23);
   }
   for (int k = 0; k < 32; ++k) {
     if (dtype == DType::kQ8_0) {
@@ -52,11 +55,21 @@ void read_group(DType dtype, const uint8_t* bytes, WeightBlock& block) {
     const int nibble = split_nibble(quants, k);
     const int five = nibble | static_cast<int>((fifth_bits >> k) & 1u) << 4;
     switch (dtype) {
-      case DType::kQ4_0: block.value[k] = nibble - 8; break;
-      case DType::kQ5_0: block.value[k] = five - 16; break;
-      case DType::kIQ4_NL: block.value[k] = kIq4Values[nibble]; break;
-      case DType::kMXFP4: block.value[k] = kMxfp4Values[nibble]; break;
-      default: block.value[k] = five; break;  // Q4_1, Q5_1: unsigned with a minimum
+      case DType::kQ4_0:
+        block.value[k] = nibble - 8;
+        break;
+      case DType::kQ5_0:
+        block.value[k] = five - 16;
+        break;
+      case DType::kIQ4_NL:
+        block.value[k] = kIq4Values[nibble];
+        break;
+      case DType::kMXFP4:
+        block.value[k] = kMxfp4Values[nibble];
+        break;
+      default:
+        block.value[k] = five;
+        break;  // Q4_1, Q5_1: unsigned with a minimum
     }
   }
 }
@@ -140,14 +153,25 @@ void read_weight_block(DType dtype, const uint8_t* bytes, WeightBlock& block) {
   block.block_k = 256;
   block.has_minimum = false;
   switch (dtype) {
-    case DType::kQ2_K: return read_q2_k(bytes, block);
-    case DType::kQ3_K: return read_q3_k(bytes, block);
-    case DType::kQ4_K: return read_q4_k_or_q5_k(bytes, false, block);
-    case DType::kQ5_K: return read_q4_k_or_q5_k(bytes, true, block);
-    case DType::kQ6_K: return read_q6_k(bytes, block);
-    case DType::kIQ4_XS: return read_iq4_xs(bytes, block);
-    case DType::kF32: case DType::kF16: case DType::kBF16: PAGODA_CHECK(false); return;
-    default: return read_group(dtype, bytes, block);
+    case DType::kQ2_K:
+      return read_q2_k(bytes, block);
+    case DType::kQ3_K:
+      return read_q3_k(bytes, block);
+    case DType::kQ4_K:
+      return read_q4_k_or_q5_k(bytes, false, block);
+    case DType::kQ5_K:
+      return read_q4_k_or_q5_k(bytes, true, block);
+    case DType::kQ6_K:
+      return read_q6_k(bytes, block);
+    case DType::kIQ4_XS:
+      return read_iq4_xs(bytes, block);
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+      PAGODA_CHECK(false);
+      return;
+    default:
+      return read_group(dtype, bytes, block);
   }
 }
 

@@ -25,7 +25,7 @@ inline float fma_flushed(float a, float b, float c) {
   const double sum = product + addend;
   const double from_product = sum - addend;
   const double error = (product - from_product) + (addend - (sum - from_product));  // exact (two-sum)
-  const double tie = 0x1p-126 - 0x1p-151;  // rounds up to even
+  const double tie = 0x1p-126 - 0x1p-151;                                           // rounds up to even
   const double magnitude = std::fabs(sum);
   const bool tiny = magnitude < tie || (magnitude == tie && error * sum < 0);
   return tiny ? std::copysign(0.0f, result) : result;
@@ -40,8 +40,12 @@ inline float mul_flushed(float a, float b) {
 }
 
 /// A sum of two floats below 2^-125 is exact, so flushing the result is enough.
-inline float add_flushed(float a, float b) { return flush_denormal(flush_denormal(a) + flush_denormal(b)); }
+inline float add_flushed(float a, float b) {
+  return flush_denormal(flush_denormal(a) + flush_denormal(b));
+}
 
-inline float div_flushed(float a, float b) { return flush_denormal(flush_denormal(a) / flush_denormal(b)); }
+inline float div_flushed(float a, float b) {
+  return flush_denormal(flush_denormal(a) / flush_denormal(b));
+}
 
 }  // namespace pagoda

@@ -7,7 +7,9 @@ namespace pagoda {
 namespace {
 
 // How many 16-bit sums of byte pairs can be added before one may overflow; 0: a single one may (weights above 127).
-constexpr int safe_run(int max_weight) { return 32767 / (2 * 127 * max_weight); }
+constexpr int safe_run(int max_weight) {
+  return 32767 / (2 * 127 * max_weight);
+}
 
 /// start + sum over i < kCount of w[i] . x[4i..4i+3], in every lane. `kMaxWeight` bounds the weight bytes.
 /// Without VNNI, weights above 127 are taken as bytes with offset 128 and the start value, which undoes that offset, is
@@ -45,7 +47,9 @@ static PAGODA_INLINE typename V::Ints dot_bytes(typename V::Ints start, const ty
 
 /// Whether dot_bytes gives the dot product of (weight - 128) without help from a start value.
 template <typename V, int kMaxWeight>
-constexpr bool signed_weights() { return !V::kVnni && safe_run(kMaxWeight) == 0; }
+constexpr bool signed_weights() {
+  return !V::kVnni && safe_run(kMaxWeight) == 0;
+}
 
 }  // namespace
 }  // namespace pagoda

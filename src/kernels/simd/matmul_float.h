@@ -8,34 +8,53 @@ namespace {
 
 struct F32Weights {
   static constexpr int kStepK = 1, kStepBytes = 64;
-  template <typename V> static PAGODA_INLINE typename V::Ints load(const uint8_t* p, int half) { return V::load(p + half * 4 * V::kLanes); }
-  template <typename V> static PAGODA_INLINE typename V::Floats step(typename V::Ints w, const uint8_t* x, typename V::Floats acc) {
+  template <typename V>
+  static PAGODA_INLINE typename V::Ints load(const uint8_t* p, int half) {
+    return V::load(p + half * 4 * V::kLanes);
+  }
+  template <typename V>
+  static PAGODA_INLINE typename V::Floats step(typename V::Ints w, const uint8_t* x, typename V::Floats acc) {
     return V::fma(V::as_float(w), V::broadcast_float(x), acc);
   }
-  template <typename V> static constexpr int x_bytes() { return 4; }
+  template <typename V>
+  static constexpr int x_bytes() {
+    return 4;
+  }
 };
 
 struct F16Weights {
   static constexpr int kStepK = 1, kStepBytes = 32;
-  template <typename V> static PAGODA_INLINE typename V::Ints load(const uint8_t* p, int half) {
+  template <typename V>
+  static PAGODA_INLINE typename V::Ints load(const uint8_t* p, int half) {
     return V::as_ints(V::load_f16(p + half * 2 * V::kLanes));
   }
-  template <typename V> static PAGODA_INLINE typename V::Floats step(typename V::Ints w, const uint8_t* x, typename V::Floats acc) {
+  template <typename V>
+  static PAGODA_INLINE typename V::Floats step(typename V::Ints w, const uint8_t* x, typename V::Floats acc) {
     return V::fma(V::as_float(w), V::broadcast_float(x), acc);
   }
-  template <typename V> static constexpr int x_bytes() { return 4; }
+  template <typename V>
+  static constexpr int x_bytes() {
+    return 4;
+  }
 };
 
 /// BF16 by two fused multiply-adds.
 struct Bf16Weights {
   static constexpr int kStepK = 2, kStepBytes = 64;
-  template <typename V> static PAGODA_INLINE typename V::Ints load(const uint8_t* p, int half) { return V::load(p + half * 4 * V::kLanes); }
-  template <typename V> static PAGODA_INLINE typename V::Floats step(typename V::Ints w, const uint8_t* x, typename V::Floats acc) {
+  template <typename V>
+  static PAGODA_INLINE typename V::Ints load(const uint8_t* p, int half) {
+    return V::load(p + half * 4 * V::kLanes);
+  }
+  template <typename V>
+  static PAGODA_INLINE typename V::Floats step(typename V::Ints w, const uint8_t* x, typename V::Floats acc) {
     const typename V::Floats odd = V::as_float(V::and_bits(w, V::set32(static_cast<int>(0xffff0000u))));
     const typename V::Floats even = V::as_float(V::template shift<-16>(w));
     return V::fma(even, V::broadcast_float(x + 4), V::fma(odd, V::broadcast_float(x), acc));
   }
-  template <typename V> static constexpr int x_bytes() { return 8; }
+  template <typename V>
+  static constexpr int x_bytes() {
+    return 8;
+  }
 };
 
 template <typename V, typename Type, int kPanels, int kColumns>

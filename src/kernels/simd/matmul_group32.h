@@ -41,44 +41,80 @@ static PAGODA_INLINE void unpack_codebook(const uint8_t* lines, const uint8_t* c
 }
 
 // Codebook values plus the type's offset.
-alignas(16) static constexpr uint8_t kIq4Codebook[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
-alignas(16) static constexpr uint8_t kMxfp4Codebook[16] = {16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4};
+alignas(16) static constexpr uint8_t kIq4Codebook[16] = {1,   24,  45,  63,  79,  93,  106, 118,
+                                                         129, 141, 153, 166, 181, 197, 217, 241};
+alignas(16) static constexpr uint8_t kMxfp4Codebook[16] = {16, 17, 18, 19, 20, 22, 24, 28,
+                                                           16, 15, 14, 13, 12, 10, 8,  4};
 
 // One traits struct a type: scale bytes, payload lines, largest weight byte, start value, minimum, unpacking.
 struct Q4_0Group {
   static constexpr int kScaleBytes = 2, kLines = 4, kMaxWeight = 15, kStart = kStartOffset8;
-  template <typename V> static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) { unpack_nibbles<V>(lines, w); }
-  template <typename V> static PAGODA_INLINE typename V::Floats scale(const uint8_t* p) { return V::load_f16(p); }
+  template <typename V>
+  static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) {
+    unpack_nibbles<V>(lines, w);
+  }
+  template <typename V>
+  static PAGODA_INLINE typename V::Floats scale(const uint8_t* p) {
+    return V::load_f16(p);
+  }
 };
 struct Q4_1Group {
   static constexpr int kScaleBytes = 4, kLines = 4, kMaxWeight = 15, kStart = -1;
-  template <typename V> static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) { unpack_nibbles<V>(lines, w); }
+  template <typename V>
+  static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) {
+    unpack_nibbles<V>(lines, w);
+  }
 };
 struct Q5_0Group {
   static constexpr int kScaleBytes = 2, kLines = 5, kMaxWeight = 31, kStart = kStartOffset16;
-  template <typename V> static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) { unpack_five_bits<V>(lines, w); }
-  template <typename V> static PAGODA_INLINE typename V::Floats scale(const uint8_t* p) { return V::load_f16(p); }
+  template <typename V>
+  static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) {
+    unpack_five_bits<V>(lines, w);
+  }
+  template <typename V>
+  static PAGODA_INLINE typename V::Floats scale(const uint8_t* p) {
+    return V::load_f16(p);
+  }
 };
 struct Q5_1Group {
   static constexpr int kScaleBytes = 4, kLines = 5, kMaxWeight = 31, kStart = -1;
-  template <typename V> static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) { unpack_five_bits<V>(lines, w); }
+  template <typename V>
+  static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) {
+    unpack_five_bits<V>(lines, w);
+  }
 };
 struct Q8_0Group {
   static constexpr int kScaleBytes = 2, kLines = 8, kMaxWeight = 255, kStart = kStartOffset128;
-  template <typename V> static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) {
+  template <typename V>
+  static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) {
     for (int i = 0; i < 8; ++i) w[i] = V::load(lines + i * kLineBytes);
   }
-  template <typename V> static PAGODA_INLINE typename V::Floats scale(const uint8_t* p) { return V::load_f16(p); }
+  template <typename V>
+  static PAGODA_INLINE typename V::Floats scale(const uint8_t* p) {
+    return V::load_f16(p);
+  }
 };
 struct Iq4NlGroup {
   static constexpr int kScaleBytes = 2, kLines = 4, kMaxWeight = 241, kStart = kStartOffset128;
-  template <typename V> static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) { unpack_codebook<V>(lines, kIq4Codebook, w); }
-  template <typename V> static PAGODA_INLINE typename V::Floats scale(const uint8_t* p) { return V::load_f16(p); }
+  template <typename V>
+  static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) {
+    unpack_codebook<V>(lines, kIq4Codebook, w);
+  }
+  template <typename V>
+  static PAGODA_INLINE typename V::Floats scale(const uint8_t* p) {
+    return V::load_f16(p);
+  }
 };
 struct Mxfp4Group {
   static constexpr int kScaleBytes = 2, kLines = 4, kMaxWeight = 28, kStart = kStartOffset16;
-  template <typename V> static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) { unpack_codebook<V>(lines, kMxfp4Codebook, w); }
-  template <typename V> static PAGODA_INLINE typename V::Floats scale(const uint8_t* p) { return V::load_upper_halves(p); }
+  template <typename V>
+  static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) {
+    unpack_codebook<V>(lines, kMxfp4Codebook, w);
+  }
+  template <typename V>
+  static PAGODA_INLINE typename V::Floats scale(const uint8_t* p) {
+    return V::load_upper_halves(p);
+  }
 };
 
 template <typename V, typename Type, int kColumns>
@@ -93,8 +129,11 @@ static PAGODA_INLINE void group32_half(const TileArgs& t, int half) {
   for (int c = 0; c < kColumns; ++c) acc[c] = V::fzero();
   for (int g = t.k_begin / kGroupK; g < t.k_end / kGroupK; ++g, act += group_bytes) {
     typename V::Ints w[8];
-    Type::template unpack<V>(t.panel + group_lines_offset(Type::kScaleBytes, Type::kLines, g) + half * 4 * V::kLanes, w);
-    const uint8_t* scales = t.panel + group_scales_offset(Type::kScaleBytes, Type::kLines, g) + half * Type::kScaleBytes * V::kLanes;
+    const uint8_t* lines = t.panel + group_lines_offset(Type::kScaleBytes, Type::kLines, g);
+    prefetch_lines(lines + t.prefetch_bytes, Type::kLines + 1);  // at distance 0 this costs next to nothing
+    Type::template unpack<V>(lines + half * 4 * V::kLanes, w);
+    const uint8_t* scales =
+        t.panel + group_scales_offset(Type::kScaleBytes, Type::kLines, g) + half * Type::kScaleBytes * V::kLanes;
     typename V::Floats scale = V::fzero(), minimum = V::fzero();
     if constexpr (kHasMinimum) {
       const typename V::Ints both = V::load(scales);

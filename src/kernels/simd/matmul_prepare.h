@@ -8,8 +8,12 @@
 namespace pagoda {
 namespace {
 
-static PAGODA_INLINE void store32(uint8_t* p, int32_t v) { memcpy(p, &v, 4); }
-static PAGODA_INLINE void store_float32(uint8_t* p, float v) { memcpy(p, &v, 4); }
+static PAGODA_INLINE void store32(uint8_t* p, int32_t v) {
+  memcpy(p, &v, 4);
+}
+static PAGODA_INLINE void store_float32(uint8_t* p, float v) {
+  memcpy(p, &v, 4);
+}
 
 // Rounds to nearest even; denormals become zero, NaN stays a quiet NaN.
 static PAGODA_INLINE uint16_t to_bf16(float x) {
@@ -128,7 +132,9 @@ static size_t act_bytes(ActFormat format, int32_t num_rows, int32_t k) {
   return (act_column_bytes(format, k, kNativeBf16) * num_rows + 63) / 64 * 64;
 }
 
-static int32_t act_num_tiles(int32_t num_rows) { return (num_rows + kActTileRows - 1) / kActTileRows; }
+static int32_t act_num_tiles(int32_t num_rows) {
+  return (num_rows + kActTileRows - 1) / kActTileRows;
+}
 
 template <typename V, bool kNativeBf16>
 static void prepare_act(ActFormat format, const float* x, size_t x_stride, int32_t num_rows, int32_t k,
@@ -140,10 +146,18 @@ static void prepare_act(ActFormat format, const float* x, size_t x_stride, int32
     for (int c = 0; c < columns; ++c) {
       const float* row = x + (static_cast<size_t>(tile) * kActTileRows + c) * x_stride;
       switch (format) {
-        case ActFormat::kF32: prepare_f32(row, k, columns, c, dst); break;
-        case ActFormat::kBF16: prepare_bf16(row, k, columns, c, kNativeBf16, dst); break;
-        case ActFormat::kQ8Group32: prepare_group32<V>(row, k, columns, c, dst); break;
-        case ActFormat::kQ8Group256: prepare_group256<V>(row, k, columns, c, dst); break;
+        case ActFormat::kF32:
+          prepare_f32(row, k, columns, c, dst);
+          break;
+        case ActFormat::kBF16:
+          prepare_bf16(row, k, columns, c, kNativeBf16, dst);
+          break;
+        case ActFormat::kQ8Group32:
+          prepare_group32<V>(row, k, columns, c, dst);
+          break;
+        case ActFormat::kQ8Group256:
+          prepare_group256<V>(row, k, columns, c, dst);
+          break;
       }
     }
   }

@@ -10,9 +10,9 @@ namespace {
 
 /// How the offset of a type's unsigned weights is taken back.
 enum class Correction {
-  kMinima,        // none to take back; minima sub_min[j] instead
-  kPairs,         // sum of sc_j * sum_j, times the offset, by int16 pairs: once per super-block
-  kStart,         // start values made with the activations (offset 32, sums of 16)
+  kMinima,  // none to take back; minima sub_min[j] instead
+  kPairs,   // sum of sc_j * sum_j, times the offset, by int16 pairs: once per super-block
+  kStart,   // start values made with the activations (offset 32, sums of 16)
 };
 
 /// What the head of a super-block gives: sub-scales as int32 lanes, then minima or sub-scales as int16 pairs in the
@@ -64,7 +64,8 @@ static PAGODA_INLINE void read_scale_and_min_scale(const uint8_t* line, SuperBlo
   head.min_scale = V::f16_of_low_half(V::template shift<16>(both));
 }
 
-// ---- Sub-block j of 32 columns: vector i holds k = 32j + 4i ..+3. `lines` points to this half's part of the first line.
+// ---- Sub-block j of 32 columns: vector i holds k = 32j + 4i ..+3. `lines` points to this half's part of the first
+// line.
 
 template <typename V, int j>
 static PAGODA_INLINE void unpack_nibble_pairs(const uint8_t* quants, typename V::Ints* w) {
@@ -107,8 +108,12 @@ static PAGODA_INLINE void read_six_bit_head(const uint8_t* lines, SuperBlockHead
 struct Q4KBlock {
   static constexpr int kLines = 36, kSubBlock = 32, kMaxWeight = 15, kOffsetShift = 0;
   static constexpr Correction kCorrection = Correction::kMinima;
-  template <typename V> static PAGODA_INLINE void read_head(const uint8_t* lines, int, SuperBlockHead<V>& head) { read_six_bit_head<V>(lines, head); }
-  template <typename V, int j> static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) {
+  template <typename V>
+  static PAGODA_INLINE void read_head(const uint8_t* lines, int, SuperBlockHead<V>& head) {
+    read_six_bit_head<V>(lines, head);
+  }
+  template <typename V, int j>
+  static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) {
     unpack_nibble_pairs<V, j>(lines + 4 * kLineBytes, w);
   }
 };
@@ -116,8 +121,12 @@ struct Q4KBlock {
 struct Q5KBlock {
   static constexpr int kLines = 44, kSubBlock = 32, kMaxWeight = 31, kOffsetShift = 0;
   static constexpr Correction kCorrection = Correction::kMinima;
-  template <typename V> static PAGODA_INLINE void read_head(const uint8_t* lines, int, SuperBlockHead<V>& head) { read_six_bit_head<V>(lines, head); }
-  template <typename V, int j> static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) {
+  template <typename V>
+  static PAGODA_INLINE void read_head(const uint8_t* lines, int, SuperBlockHead<V>& head) {
+    read_six_bit_head<V>(lines, head);
+  }
+  template <typename V, int j>
+  static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) {
     unpack_nibble_pairs<V, j>(lines + 12 * kLineBytes, w);
     merge_plane_bit<V, j, 4>(lines + 4 * kLineBytes, w);
   }
@@ -126,7 +135,8 @@ struct Q5KBlock {
 struct Q2KBlock {
   static constexpr int kLines = 21, kSubBlock = 16, kMaxWeight = 3, kOffsetShift = 0;
   static constexpr Correction kCorrection = Correction::kMinima;
-  template <typename V> static PAGODA_INLINE void read_head(const uint8_t* lines, int, SuperBlockHead<V>& head) {
+  template <typename V>
+  static PAGODA_INLINE void read_head(const uint8_t* lines, int, SuperBlockHead<V>& head) {
     read_scale_and_min_scale<V>(lines, head);
     for (int i = 0; i < 4; ++i) {
       const typename V::Ints bytes = V::load(lines + (1 + i) * kLineBytes);
@@ -134,7 +144,8 @@ struct Q2KBlock {
       pair_bytes<V>(V::and_bits(V::template shift<4>(bytes), V::set8(15)), head.pairs + 2 * i);
     }
   }
-  template <typename V, int j> static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) {
+  template <typename V, int j>
+  static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) {
     unpack_two_bits<V, j>(lines + 5 * kLineBytes, w);
   }
 };
@@ -142,11 +153,13 @@ struct Q2KBlock {
 struct Q3KBlock {
   static constexpr int kLines = 28, kSubBlock = 16, kMaxWeight = 7, kOffsetShift = 2;  // offset 4
   static constexpr Correction kCorrection = Correction::kPairs;
-  template <typename V> static PAGODA_INLINE void read_head(const uint8_t* lines, int half, SuperBlockHead<V>& head) {
+  template <typename V>
+  static PAGODA_INLINE void read_head(const uint8_t* lines, int half, SuperBlockHead<V>& head) {
     head.scale = V::load_f16(lines - half * 2 * V::kLanes);  // a half line: rows are 2 bytes apart
     using Ints = typename V::Ints;
     const Ints low4 = V::set8(15), bits2 = V::set8(0x30);
-    const Ints a = V::load(lines + kLineBytes), b = V::load(lines + 2 * kLineBytes), c = V::load(lines + 3 * kLineBytes);
+    const Ints a = V::load(lines + kLineBytes), b = V::load(lines + 2 * kLineBytes),
+               c = V::load(lines + 3 * kLineBytes);
     const Ints six_bits[4] = {
         V::merge(V::and_bits(a, low4), V::template shift<-4>(c), bits2),
         V::merge(V::and_bits(b, low4), V::template shift<-2>(c), bits2),
@@ -159,7 +172,8 @@ struct Q3KBlock {
       pair_signed_bytes<V>(scales, head.pairs + 2 * i);
     }
   }
-  template <typename V, int j> static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) {
+  template <typename V, int j>
+  static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) {
     unpack_two_bits<V, j>(lines + 12 * kLineBytes, w);
     merge_plane_bit<V, j, 2>(lines + 4 * kLineBytes, w);
   }
@@ -168,11 +182,13 @@ struct Q3KBlock {
 struct Q6KBlock {
   static constexpr int kLines = 53, kSubBlock = 16, kMaxWeight = 63, kOffsetShift = 5;
   static constexpr Correction kCorrection = Correction::kStart;
-  template <typename V> static PAGODA_INLINE void read_head(const uint8_t* lines, int half, SuperBlockHead<V>& head) {
+  template <typename V>
+  static PAGODA_INLINE void read_head(const uint8_t* lines, int half, SuperBlockHead<V>& head) {
     head.scale = V::load_f16(lines - half * 2 * V::kLanes);
     for (int i = 0; i < 4; ++i) widen_signed_bytes<V>(V::load(lines + (1 + i) * kLineBytes), head.sub_scale + 4 * i);
   }
-  template <typename V, int j> static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) {
+  template <typename V, int j>
+  static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) {
     constexpr int kQuarter = j % 4;
     const uint8_t* high = lines + (5 + j / 4 * 24) * kLineBytes;
     const uint8_t* low = high + (8 + kQuarter % 2 * 8) * kLineBytes;
@@ -193,7 +209,8 @@ struct Iq4XsBlock {
     // `high` has d in its lower half: pair j of bits starts at 16 + 2j and goes to bit 4.
     return V::sub32(V::merge(low4, V::template shift<12 + 2 * j>(high), V::set32(0x30)), V::set32(32));
   }
-  template <typename V> static PAGODA_INLINE void read_head(const uint8_t* lines, int, SuperBlockHead<V>& head) {
+  template <typename V>
+  static PAGODA_INLINE void read_head(const uint8_t* lines, int, SuperBlockHead<V>& head) {
     const typename V::Ints high = V::load(lines), low = V::load(lines + kLineBytes);
     head.scale = V::f16_of_low_half(high);
     typename V::Ints* sc = head.sub_scale;
@@ -205,7 +222,8 @@ struct Iq4XsBlock {
       head.pairs[i] = V::merge(V::template shift<-16>(sc[first + 2]), sc[first], V::set32(0xffff));
     }
   }
-  template <typename V, int j> static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) {
+  template <typename V, int j>
+  static PAGODA_INLINE void unpack(const uint8_t* lines, typename V::Ints* w) {
     unpack_codebook<V>(lines + (2 + 4 * j) * kLineBytes, kIq4Codebook, w);
   }
 };
@@ -220,8 +238,11 @@ struct SuperBlockAct {
 };
 
 template <typename V, typename Type, int kColumns, int j>
-static PAGODA_INLINE void add_sub_block(const uint8_t* lines, const SuperBlockAct& act, const SuperBlockHead<V>& head,
+static PAGODA_INLINE void add_sub_block(const uint8_t* lines, const uint8_t* ahead, const SuperBlockAct& act, const SuperBlockHead<V>& head,
                                         typename V::Ints* sums) {
+  // An eighth of the super-block per sub-block, at the distance of `ahead`.
+  constexpr int kLinesEach = (Type::kLines + 7) / 8;
+  prefetch_lines(ahead + j * kLinesEach * kLineBytes, kLinesEach);
   typename V::Ints w[8];
   Type::template unpack<V, j>(lines, w);
   const uint8_t* q = act.sub_block(j);
@@ -252,7 +273,8 @@ static PAGODA_INLINE typename V::Ints pair_sum(const SuperBlockHead<V>& head, co
   constexpr int kField = Type::kSubBlock == 32 ? kPairsOf32 : kPairsOf16;
   typename V::Ints sum = V::zero();
   PAGODA_UNROLL
-  for (int p = 0; p < kNumPairs; ++p) sum = V::add_pairs(sum, head.pairs[p], V::broadcast32(act.field(kField + p) + 4 * c));
+  for (int p = 0; p < kNumPairs; ++p)
+    sum = V::add_pairs(sum, head.pairs[p], V::broadcast32(act.field(kField + p) + 4 * c));
   return sum;
 }
 
@@ -269,15 +291,20 @@ static PAGODA_INLINE void super_block_half(const TileArgs& t, int half) {
     const uint8_t* block_act = t.act + s * act_bytes;
     const SuperBlockAct act = {block_act + t.column * 32, block_act + t.tile_columns * kSuperBlockK + t.column * 4,
                                static_cast<size_t>(t.tile_columns)};
+    const uint8_t* ahead = lines + t.prefetch_bytes;
     SuperBlockHead<V> head;
     Type::template read_head<V>(lines, half, head);
     typename V::Ints sums[kColumns];
     PAGODA_UNROLL
     for (int c = 0; c < kColumns; ++c) sums[c] = V::zero();
-    add_sub_block<V, Type, kColumns, 0>(lines, act, head, sums), add_sub_block<V, Type, kColumns, 1>(lines, act, head, sums);
-    add_sub_block<V, Type, kColumns, 2>(lines, act, head, sums), add_sub_block<V, Type, kColumns, 3>(lines, act, head, sums);
-    add_sub_block<V, Type, kColumns, 4>(lines, act, head, sums), add_sub_block<V, Type, kColumns, 5>(lines, act, head, sums);
-    add_sub_block<V, Type, kColumns, 6>(lines, act, head, sums), add_sub_block<V, Type, kColumns, 7>(lines, act, head, sums);
+    add_sub_block<V, Type, kColumns, 0>(lines, ahead, act, head, sums),
+        add_sub_block<V, Type, kColumns, 1>(lines, ahead, act, head, sums);
+    add_sub_block<V, Type, kColumns, 2>(lines, ahead, act, head, sums),
+        add_sub_block<V, Type, kColumns, 3>(lines, ahead, act, head, sums);
+    add_sub_block<V, Type, kColumns, 4>(lines, ahead, act, head, sums),
+        add_sub_block<V, Type, kColumns, 5>(lines, ahead, act, head, sums);
+    add_sub_block<V, Type, kColumns, 6>(lines, ahead, act, head, sums),
+        add_sub_block<V, Type, kColumns, 7>(lines, ahead, act, head, sums);
     PAGODA_UNROLL
     for (int c = 0; c < kColumns; ++c) {
       if constexpr (kTakeBackOffset) {

@@ -42,11 +42,17 @@ struct Avx2 {
     return a;
   }
   template <int n>
-  static PAGODA_INLINE Ints shift_signed(Ints a) { return _mm256_srai_epi32(a, n); }
+  static PAGODA_INLINE Ints shift_signed(Ints a) {
+    return _mm256_srai_epi32(a, n);
+  }
   template <int n>
-  static PAGODA_INLINE Ints shift16_signed(Ints a) { return _mm256_srai_epi16(a, n); }
+  static PAGODA_INLINE Ints shift16_signed(Ints a) {
+    return _mm256_srai_epi16(a, n);
+  }
   template <int n>
-  static PAGODA_INLINE Ints shift16_left(Ints a) { return _mm256_slli_epi16(a, n); }
+  static PAGODA_INLINE Ints shift16_left(Ints a) {
+    return _mm256_slli_epi16(a, n);
+  }
   static PAGODA_INLINE Ints lookup(Ints table, Ints index) { return _mm256_shuffle_epi8(table, index); }
   static PAGODA_INLINE Ints add8(Ints a, Ints b) { return _mm256_add_epi8(a, b); }
   static PAGODA_INLINE Ints add16(Ints a, Ints b) { return _mm256_add_epi16(a, b); }

@@ -51,11 +51,17 @@ struct Avx512 {
     return a;
   }
   template <int n>
-  static PAGODA_INLINE Ints shift_signed(Ints a) { return _mm512_srai_epi32(a, n); }
+  static PAGODA_INLINE Ints shift_signed(Ints a) {
+    return _mm512_srai_epi32(a, n);
+  }
   template <int n>
-  static PAGODA_INLINE Ints shift16_signed(Ints a) { return _mm512_srai_epi16(a, n); }
+  static PAGODA_INLINE Ints shift16_signed(Ints a) {
+    return _mm512_srai_epi16(a, n);
+  }
   template <int n>
-  static PAGODA_INLINE Ints shift16_left(Ints a) { return _mm512_slli_epi16(a, n); }
+  static PAGODA_INLINE Ints shift16_left(Ints a) {
+    return _mm512_slli_epi16(a, n);
+  }
   static PAGODA_INLINE Ints lookup(Ints table, Ints index) { return _mm512_shuffle_epi8(table, index); }
   static PAGODA_INLINE Ints add8(Ints a, Ints b) { return _mm512_add_epi8(a, b); }
   static PAGODA_INLINE Ints add16(Ints a, Ints b) { return _mm512_add_epi16(a, b); }
@@ -63,8 +69,10 @@ struct Avx512 {
   static PAGODA_INLINE Ints sub32(Ints a, Ints b) { return _mm512_sub_epi32(a, b); }
   static PAGODA_INLINE Ints mul32(Ints a, Ints b) { return _mm512_mullo_epi32(a, b); }
   static PAGODA_INLINE Ints add_pairs(Ints acc, Ints a, Ints b) {
-    if constexpr (kVnni) return _mm512_dpwssd_epi32(acc, a, b);
-    else return _mm512_add_epi32(acc, _mm512_madd_epi16(a, b));
+    if constexpr (kVnni)
+      return _mm512_dpwssd_epi32(acc, a, b);
+    else
+      return _mm512_add_epi32(acc, _mm512_madd_epi16(a, b));
   }
   static PAGODA_INLINE Ints add_quads(Ints acc, Ints unsigned_bytes, Ints signed_bytes) {
     return _mm512_dpbusd_epi32(acc, unsigned_bytes, signed_bytes);

@@ -14,13 +14,20 @@ const TileTable* super_block_tiles_avx512(DType dtype) {
   static constexpr TileTable kQ6K = super_block_table<V, Q6KBlock, 4, 1>();
   static constexpr TileTable kIq4Xs = super_block_table<V, Iq4XsBlock, 4, 1>();
   switch (dtype) {
-    case DType::kQ2_K: return &kQ2K;
-    case DType::kQ3_K: return &kQ3K;
-    case DType::kQ4_K: return &kQ4K;
-    case DType::kQ5_K: return &kQ5K;
-    case DType::kQ6_K: return &kQ6K;
-    case DType::kIQ4_XS: return &kIq4Xs;
-    default: return nullptr;
+    case DType::kQ2_K:
+      return &kQ2K;
+    case DType::kQ3_K:
+      return &kQ3K;
+    case DType::kQ4_K:
+      return &kQ4K;
+    case DType::kQ5_K:
+      return &kQ5K;
+    case DType::kQ6_K:
+      return &kQ6K;
+    case DType::kIQ4_XS:
+      return &kIq4Xs;
+    default:
+      return nullptr;
   }
 }
 

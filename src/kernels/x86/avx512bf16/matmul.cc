@@ -14,8 +14,9 @@ namespace {
 using V = Avx512<true>;
 constexpr bool kNativeBf16 = true;
 
-/// vdpbf16ps: the odd products first, then the even ones, each added with one rounding; denormals count as zero whatever
-/// the control register says. On Intel and AMD alike this equals two fused multiply-adds (tests/kernels/matmul_test.cc).
+/// vdpbf16ps: the odd products first, then the even ones, each added with one rounding; denormals count as zero
+/// whatever the control register says. On Intel and AMD alike this equals two fused multiply-adds
+/// (tests/kernels/matmul_test.cc).
 struct NativeBf16Weights {
   static constexpr int kStepK = 2, kStepBytes = 64;
   template <typename Simd>
@@ -33,29 +34,39 @@ struct NativeBf16Weights {
 };
 
 MatmulPlan make_plan(const PackedMatrix& weights) {
-  static constexpr TileTable kF32 = float_table<V, F32Weights, 1, 8, 6, 4, 3, 2, 1>(), kF32Pair = float_table<V, F32Weights, 2, 8, 6, 4, 3, 2, 1>();
-  static constexpr TileTable kF16 = float_table<V, F16Weights, 1, 8, 6, 4, 3, 2, 1>(), kF16Pair = float_table<V, F16Weights, 2, 8, 6, 4, 3, 2, 1>();
+  static constexpr TileTable kF32 = float_table<V, F32Weights, 1, 8, 6, 4, 3, 2, 1>(),
+                             kF32Pair = float_table<V, F32Weights, 2, 8, 6, 4, 3, 2, 1>();
+  static constexpr TileTable kF16 = float_table<V, F16Weights, 1, 8, 6, 4, 3, 2, 1>(),
+                             kF16Pair = float_table<V, F16Weights, 2, 8, 6, 4, 3, 2, 1>();
   static constexpr TileTable kBf16 = float_table<V, NativeBf16Weights, 1, 8, 6, 4, 3, 2, 1>();
   static constexpr TileTable kBf16Pair = float_table<V, NativeBf16Weights, 2, 8, 6, 4, 3, 2, 1>();
   switch (weights.dtype) {
-    case DType::kF32: return {&kF32, &kF32Pair, act_column_bytes(ActFormat::kF32, weights.k, kNativeBf16)};
-    case DType::kF16: return {&kF16, &kF16Pair, act_column_bytes(ActFormat::kF32, weights.k, kNativeBf16)};
-    case DType::kBF16: return {&kBf16, &kBf16Pair, act_column_bytes(ActFormat::kBF16, weights.k, kNativeBf16)};
-    default: break;
+    case DType::kF32:
+      return {&kF32, &kF32Pair, act_column_bytes(ActFormat::kF32, weights.k, kNativeBf16)};
+    case DType::kF16:
+      return {&kF16, &kF16Pair, act_column_bytes(ActFormat::kF32, weights.k, kNativeBf16)};
+    case DType::kBF16:
+      return {&kBf16, &kBf16Pair, act_column_bytes(ActFormat::kBF16, weights.k, kNativeBf16)};
+    default:
+      break;
   }
   if (is_super_block_type(weights.dtype)) {
     const size_t column_bytes = act_column_bytes(ActFormat::kQ8Group256, weights.k, kNativeBf16);
     return {super_block_tiles_avx512vnni(weights.dtype), nullptr, column_bytes};
   }
-  return {group32_tiles_avx512vnni(weights.dtype), nullptr, act_column_bytes(ActFormat::kQ8Group32, weights.k, kNativeBf16)};
+  return {group32_tiles_avx512vnni(weights.dtype), nullptr,
+          act_column_bytes(ActFormat::kQ8Group32, weights.k, kNativeBf16)};
 }
 
-void matmul(const MatmulArgs& args) { run_matmul<V>(args, make_plan(args.weights)); }
+void matmul(const MatmulArgs& args) {
+  run_matmul<V>(args, make_plan(args.weights));
+}
 
 }  // namespace
 
 const MatmulKernels& native_bf16_matmul_kernels() {
-  static constexpr MatmulKernels kKernels = {act_bytes<V, kNativeBf16>, act_num_tiles, prepare_act<V, kNativeBf16>, matmul};
+  static constexpr MatmulKernels kKernels = {act_bytes<V, kNativeBf16>, act_num_tiles, prepare_act<V, kNativeBf16>,
+                                             matmul};
   return kKernels;
 }
 

@@ -15,14 +15,22 @@ const TileTable* group32_tiles_avx512vnni(DType dtype) {
   static constexpr TileTable kIq4Nl = group32_table<V, Iq4NlGroup, 16, 12, 8, 6, 4, 3, 2, 1>();
   static constexpr TileTable kMxfp4 = group32_table<V, Mxfp4Group, 16, 12, 8, 6, 4, 3, 2, 1>();
   switch (dtype) {
-    case DType::kQ4_0: return &kQ4_0;
-    case DType::kQ4_1: return &kQ4_1;
-    case DType::kQ5_0: return &kQ5_0;
-    case DType::kQ5_1: return &kQ5_1;
-    case DType::kQ8_0: return &kQ8_0;
-    case DType::kIQ4_NL: return &kIq4Nl;
-    case DType::kMXFP4: return &kMxfp4;
-    default: return nullptr;
+    case DType::kQ4_0:
+      return &kQ4_0;
+    case DType::kQ4_1:
+      return &kQ4_1;
+    case DType::kQ5_0:
+      return &kQ5_0;
+    case DType::kQ5_1:
+      return &kQ5_1;
+    case DType::kQ8_0:
+      return &kQ8_0;
+    case DType::kIQ4_NL:
+      return &kIq4Nl;
+    case DType::kMXFP4:
+      return &kMxfp4;
+    default:
+      return nullptr;
   }
 }
 
