@@ -4,8 +4,8 @@
 // KV blocks: a block of `block_tokens` (a multiple of 16) tokens of one layer holds all KV heads, head-major, in panels
 // of 16 tokens: slab(block, head, panel) = K part, then V part. Within a slab: BF16 K[(d/2*16 + t)*2 + (d&1)],
 // V[((t/2)*D + d)*2 + (t&1)]; F16 and F32 K[d*16 + t], V[t*D + d].
-// The rule (tile of 64 tokens, split of 256, both at absolute positions; base-2 online softmax; split partials folded in
-// order) is written down as code in kernels/reference/attention.cc; every implementation equals it bit for bit.
+// The rule (tile of 64 tokens, split of 256, both at absolute positions; base-2 online softmax; split partials folded
+// in order) is written down as code in kernels/reference/attention.cc; every implementation equals it bit for bit.
 // After Dao et al., FlashAttention (2022) and Flash-Decoding (2023); paging after Kwon et al. (2023).
 //
 // Attention that sees nothing gives 0. NaN in a query gives NaN in its own outputs only. K and V must be finite: F16 is
@@ -48,9 +48,9 @@ struct AttentionArgs {
   int32_t window = 0;                    ///< 0: none
   int32_t first_position = 0;
   int32_t num_rows = 0;
-  const float* q = nullptr;              ///< row r, head h at q + r*q_stride + h*key_dim
+  const float* q = nullptr;  ///< row r, head h at q + r*q_stride + h*key_dim
   size_t q_stride = 0;
-  float* out = nullptr;                  ///< row r, head h at out + r*out_stride + h*value_dim
+  float* out = nullptr;  ///< row r, head h at out + r*out_stride + h*value_dim
   size_t out_stride = 0;
 };
 

@@ -2,9 +2,9 @@
 // Transcendental functions in F64 that give the same bits on every machine and with every C library: RoPE tables,
 // sampling and log-probabilities are made of them. Built from +, *, /, fma only.
 //
-// Largest errors, checked by tests/kernels/math_test.cc against long double: exp 1.0 ulp, log 2 ulp, sin and cos 1.3e-16
-// absolute, pow 3e-15 relative for results within [1e-9, 1e9].
-// Results below the smallest normal number are 0. Thread rule: pure functions.
+// Largest errors, checked by tests/kernels/math_test.cc against long double: exp 1.0 ulp, log 2 ulp, sin and
+// cos 1.3e-16 absolute, pow 3e-15 relative for results within [1e-9, 1e9]. Results below the smallest normal number are
+// 0. Thread rule: pure functions.
 
 namespace pagoda::math {
 

@@ -33,9 +33,10 @@ struct AttentionShape {
 
   std::string name() const {
     const char* types[] = {"F16", "BF16", "F32"};
-    return std::string(types[static_cast<int>(type)]) + "_G" + std::to_string(group) + "_K" + std::to_string(num_kv_heads) +
-           "_D" + std::to_string(key_dim) + "x" + std::to_string(value_dim) + "_W" + std::to_string(window) +
-           (soft_cap != 0.0f ? "_cap" : "") + "_B" + std::to_string(block_tokens) + "_N" + std::to_string(context);
+    return std::string(types[static_cast<int>(type)]) + "_G" + std::to_string(group) + "_K" +
+           std::to_string(num_kv_heads) + "_D" + std::to_string(key_dim) + "x" + std::to_string(value_dim) + "_W" +
+           std::to_string(window) + (soft_cap != 0.0f ? "_cap" : "") + "_B" + std::to_string(block_tokens) + "_N" +
+           std::to_string(context);
   }
 };
 

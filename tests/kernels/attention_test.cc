@@ -58,7 +58,8 @@ TEST_P(AttentionTest, SplitsFoldToTheBitsOfAttend) {
       const int32_t begin = std::max(wanted, 0);
       const int32_t rows = std::min(shape.context - begin, 5);
       std::vector<float> out = expected;
-      std::fill(out.begin() + begin * sequence.out_stride(), out.begin() + (begin + rows) * sequence.out_stride(), 7.0f);
+      std::fill(out.begin() + begin * sequence.out_stride(), out.begin() + (begin + rows) * sequence.out_stride(),
+                7.0f);
       const AttentionArgs args = sequence.args(begin, begin + rows, out);
       const int32_t first = std::max(0, shape.window > 0 ? begin + 1 - shape.window : 0) / kAttentionSplit;
       const int32_t num_splits = (begin + rows - 1) / kAttentionSplit + 1 - first;
@@ -127,14 +128,28 @@ std::vector<AttentionShape> shapes() {
     list.push_back({.type = type, .group = 1, .num_kv_heads = 3, .key_dim = 16, .value_dim = 32, .block_tokens = 32});
     list.push_back({.type = type, .group = 2, .num_kv_heads = 1, .key_dim = 80, .value_dim = 96, .window = 77});
     list.push_back({.type = type, .group = 4, .num_kv_heads = 1, .key_dim = 128, .value_dim = 128, .soft_cap = 30.0f});
-    list.push_back({.type = type, .group = 5, .num_kv_heads = 1, .key_dim = 32, .value_dim = 16, .window = 100,
-                    .soft_cap = 5.0f, .block_tokens = 32, .context = 600});
+    list.push_back({.type = type,
+                    .group = 5,
+                    .num_kv_heads = 1,
+                    .key_dim = 32,
+                    .value_dim = 16,
+                    .window = 100,
+                    .soft_cap = 5.0f,
+                    .block_tokens = 32,
+                    .context = 600});
     list.push_back({.type = type, .group = 8, .num_kv_heads = 1, .key_dim = 256, .value_dim = 256, .context = 90});
-    list.push_back({.type = type, .group = 7, .num_kv_heads = 1, .key_dim = 48, .value_dim = 48, .window = 300,
-                    .block_tokens = 64, .context = 700});
+    list.push_back({.type = type,
+                    .group = 7,
+                    .num_kv_heads = 1,
+                    .key_dim = 48,
+                    .value_dim = 48,
+                    .window = 300,
+                    .block_tokens = 64,
+                    .context = 700});
     list.push_back({.type = type, .group = 16, .num_kv_heads = 1, .key_dim = 112, .value_dim = 112, .context = 150});
     list.push_back({.type = type, .group = 6, .num_kv_heads = 1, .context = 1});
-    list.push_back({.type = type, .group = 17, .num_kv_heads = 1, .key_dim = 16, .value_dim = 16, .window = 1, .context = 70});
+    list.push_back(
+        {.type = type, .group = 17, .num_kv_heads = 1, .key_dim = 16, .value_dim = 16, .window = 1, .context = 70});
   }
   return list;
 }
@@ -206,7 +221,8 @@ void compare_with_f64(const AttentionShape& shape, double tolerance) {
       for (int32_t t = first; t <= p; ++t) {
         double s = 0;
         for (int32_t d = 0; d < shape.key_dim; ++d) {
-          s += static_cast<double>(q[d]) * stored(sequence.k()[(static_cast<size_t>(t) * shape.num_kv_heads + kv) * shape.key_dim + d]);
+          s += static_cast<double>(q[d]) *
+               stored(sequence.k()[(static_cast<size_t>(t) * shape.num_kv_heads + kv) * shape.key_dim + d]);
         }
         s /= std::sqrt(static_cast<double>(shape.key_dim));
         if (shape.soft_cap != 0.0f) s = shape.soft_cap * std::tanh(s / shape.soft_cap);
@@ -216,7 +232,8 @@ void compare_with_f64(const AttentionShape& shape, double tolerance) {
       for (int32_t d = 0; d < shape.value_dim; ++d) {
         double expected = 0;
         for (int32_t t = first; t <= p; ++t) {
-          expected += weight[t] * stored(sequence.v()[(static_cast<size_t>(t) * shape.num_kv_heads + kv) * shape.value_dim + d]);
+          expected += weight[t] *
+                      stored(sequence.v()[(static_cast<size_t>(t) * shape.num_kv_heads + kv) * shape.value_dim + d]);
         }
         ASSERT_NEAR(out[p * sequence.out_stride() + h * shape.value_dim + d], expected / sum, tolerance)
             << shape.name() << " position " << p << " head " << h << " dim " << d;
@@ -272,8 +289,10 @@ TEST(Attention, B13ScoresOfMinusInfinityGiveZeroAndLeaveOtherRowsAlone) {
       PagedSequence masked(shape);
       masked.append(*level.kernels, 0, shape.context);
       for (int32_t p = 0; p < shape.context; ++p) {
-        auto* slab = reinterpret_cast<float*>(masked.pool().data() + masked.table()[p / 16] * masked.layout().block_bytes());
-        auto* original = reinterpret_cast<float*>(sequence.pool().data() + sequence.table()[p / 16] * sequence.layout().block_bytes());
+        auto* slab =
+            reinterpret_cast<float*>(masked.pool().data() + masked.table()[p / 16] * masked.layout().block_bytes());
+        auto* original = reinterpret_cast<float*>(sequence.pool().data() +
+                                                  sequence.table()[p / 16] * sequence.layout().block_bytes());
         slab[p % 16] = original[p % 16] = 2.0f;
       }
       attend_rows(*level.kernels, sequence.args(0, shape.context, expected));

@@ -136,7 +136,8 @@ TEST_F(MathF32, TanhSiluAndGelu) {
     if (std::fabs(d) > 1e-6) tanh_worst = std::max(tanh_worst, std::fabs(f32::tanh(x) / std::tanh(d) - 1.0));
     silu_worst = std::max(silu_worst, std::fabs(f32::silu(x) - d / (1.0 + std::exp(-d))) / (std::fabs(d) + 1e-3));
     const double u = std::sqrt(2.0 / 3.14159265358979323846) * (d + 0.044715 * d * d * d);
-    gelu_worst = std::max(gelu_worst, std::fabs(f32::gelu_tanh(x) - 0.5 * d * (1.0 + std::tanh(u))) / (std::fabs(d) + 1e-3));
+    gelu_worst =
+        std::max(gelu_worst, std::fabs(f32::gelu_tanh(x) - 0.5 * d * (1.0 + std::tanh(u))) / (std::fabs(d) + 1e-3));
   }
   EXPECT_LE(tanh_worst, 4e-7);
   EXPECT_LE(silu_worst, 3e-7);

@@ -89,7 +89,8 @@ TEST_F(VectorOps, AddAndScale) {
   expect_equal_levels("add", 3.0f, [](const VectorKernels& k, auto& x, auto& y, int32_t n, auto& out) {
     k.add(x.data(), y.data(), n, out.data());
   });
-  expect_equal_levels("scale", 3.0f, [](const VectorKernels& k, auto& x, auto&, int32_t n, auto&) { k.scale(x.data(), 0.7f, n); });
+  expect_equal_levels("scale", 3.0f,
+                      [](const VectorKernels& k, auto& x, auto&, int32_t n, auto&) { k.scale(x.data(), 0.7f, n); });
 }
 
 TEST_F(VectorOps, Activations) {
@@ -147,7 +148,8 @@ TEST_F(VectorOps, NanStaysNan) {
       std::vector<float> x(20, 0.5f);
       x[3] = x[18] = std::nanf("");
       run(x);
-      for (int i = 0; i < 20; ++i) EXPECT_EQ(std::isnan(x[i]), i == 3 || i == 18) << level.name << " " << what << " " << i;
+      for (int i = 0; i < 20; ++i)
+        EXPECT_EQ(std::isnan(x[i]), i == 3 || i == 18) << level.name << " " << what << " " << i;
     };
     check("silu", [&](auto& x) { level.ops->silu_mul(x.data(), up.data(), 20, x.data()); });
     check("gelu", [&](auto& x) { level.ops->gelu_tanh_mul(x.data(), up.data(), 20, x.data()); });
@@ -183,7 +185,8 @@ TEST_F(VectorOps, RopeRotatesPairsOfBothLayouts) {
             expected[b] = x[a] * table[half + i] + x[b] * table[i];
           }
         }
-        for (size_t i = 0; i < out.size(); ++i) ASSERT_TRUE(same(out[i], expected[i])) << level.name << " " << rope_dim << " " << i;
+        for (size_t i = 0; i < out.size(); ++i)
+          ASSERT_TRUE(same(out[i], expected[i])) << level.name << " " << rope_dim << " " << i;
       }
     }
   }
@@ -201,7 +204,8 @@ TEST_F(VectorOps, LogSumExp) {
       const double exact = largest + std::log(sum);
       const float expected = levels()[0].ops->log_sum_exp(x.data(), n);
       EXPECT_NEAR(expected, exact, 2e-6 + 1.2e-7 * std::fabs(exact)) << n;
-      for (const Level& level : levels()) EXPECT_TRUE(same(level.ops->log_sum_exp(x.data(), n), expected)) << level.name << " " << n;
+      for (const Level& level : levels())
+        EXPECT_TRUE(same(level.ops->log_sum_exp(x.data(), n), expected)) << level.name << " " << n;
     }
   }
 }

@@ -25,7 +25,9 @@ class AttentionLayer : public testing::Test {
       sequences_.push_back(std::make_unique<PagedSequence>(shape, seed++));
       sequences_.back()->append(kernels(), 0, part.context);
     }
-    limits_ = {.max_rows = 0, .max_sequences = static_cast<int32_t>(parts_.size()), .max_context = 0,
+    limits_ = {.max_rows = 0,
+               .max_sequences = static_cast<int32_t>(parts_.size()),
+               .max_context = 0,
                .num_heads = sequences_[0]->num_heads()};
     for (const StepPart& part : parts_) {
       limits_.max_rows += part.num_rows;
@@ -116,7 +118,8 @@ TEST_F(AttentionLayer, ManyLongSequencesFitThePartials) {
 TEST_F(AttentionLayer, AnEmptyStepDoesNothing) {
   fill({.type = KvType::kF16}, {{20, 1}});
   auto team = ThreadTeam::create(2).value();
-  auto runner = AttentionRunner::create(kernels(), *team, AttentionKind::kFlash, sequences_[0]->layout(), limits_).value();
+  auto runner =
+      AttentionRunner::create(kernels(), *team, AttentionKind::kFlash, sequences_[0]->layout(), limits_).value();
   runner.run({});
 }
 

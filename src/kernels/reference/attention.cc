@@ -28,7 +28,9 @@ namespace rule = attention_rule;
 constexpr int kLanes = 16;
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-float larger(float a, float b) { return a > b ? a : b; }
+float larger(float a, float b) {
+  return a > b ? a : b;
+}
 
 /// To BF16 with denormals flushed, as the vector unit does.
 uint16_t to_bf16(float x) {
@@ -36,7 +38,9 @@ uint16_t to_bf16(float x) {
   return (u & 0x7f800000u) == 0 ? static_cast<uint16_t>((u >> 16) & 0x8000u) : f32_to_bf16(x);
 }
 
-float round_bf16(float x) { return bf16_to_f32(to_bf16(x)); }
+float round_bf16(float x) {
+  return bf16_to_f32(to_bf16(x));
+}
 
 uint16_t to_f16(float x) {
   if (x > rule::kF16Max) x = rule::kF16Max;
@@ -74,7 +78,8 @@ void append(const KvLayout& layout, uint8_t* block, int32_t slot, const float* k
   for (int32_t h = 0; h < layout.num_kv_heads; ++h) {
     uint8_t* slab = block + (static_cast<size_t>(h) * panels + slot / kKvPanelTokens) * layout.slab_bytes();
     if (token == 0) memset(slab, 0, layout.slab_bytes());
-    for (int32_t d = 0; d < layout.key_dim; ++d) store(layout.type, slab, key_index(layout, token, d), k[h * layout.key_dim + d]);
+    for (int32_t d = 0; d < layout.key_dim; ++d)
+      store(layout.type, slab, key_index(layout, token, d), k[h * layout.key_dim + d]);
     for (int32_t d = 0; d < layout.value_dim; ++d) {
       store(layout.type, slab + rule::key_bytes(layout), value_index(layout, token, d), v[h * layout.value_dim + d]);
     }
@@ -213,14 +218,17 @@ Row make_row(const AttentionArgs& args, const AttentionItem& item, int32_t row_i
 
 void attend_one_split(Row& row, int32_t split_begin) {
   begin_split(row);
-  for (int32_t t = split_begin; t < split_begin + kAttentionSplit; t += kAttentionTile) add_tile(row, t, kAttentionTile);
+  for (int32_t t = split_begin; t < split_begin + kAttentionSplit; t += kAttentionTile)
+    add_tile(row, t, kAttentionTile);
 }
 
 int32_t num_item_rows(const AttentionArgs& args, const AttentionItem& item) {
   return (item.row_end - item.row_begin) * rule::group_size(args);
 }
 
-size_t scratch_bytes(const AttentionArgs& args, int32_t) { return row_scratch_floats(args, kAttentionTile) * sizeof(float); }
+size_t scratch_bytes(const AttentionArgs& args, int32_t) {
+  return row_scratch_floats(args, kAttentionTile) * sizeof(float);
+}
 
 void attend(const AttentionArgs& args, const AttentionItem& item, uint8_t* scratch) {
   const int32_t value_dim = args.layout.value_dim;
@@ -246,7 +254,8 @@ void attend_split(const AttentionArgs& args, const AttentionItem& item, int32_t 
     attend_one_split(row, split_idx * kAttentionSplit);
     partial[i] = row.maximum;
     partial[padded + i] = tree_sum(row.sums);
-    for (int32_t d = 0; d < value_dim; ++d) partial[2 * padded + static_cast<size_t>(i) * value_dim + d] = row.values[d];
+    for (int32_t d = 0; d < value_dim; ++d)
+      partial[2 * padded + static_cast<size_t>(i) * value_dim + d] = row.values[d];
   }
 }
 
@@ -267,7 +276,9 @@ void fold_splits(const AttentionArgs& args, const AttentionItem& item, const flo
 }
 
 /// The tile of the naive form: the whole row, in whole flash tiles.
-int32_t naive_tile(int32_t context) { return (context + kAttentionTile - 1) / kAttentionTile * kAttentionTile; }
+int32_t naive_tile(int32_t context) {
+  return (context + kAttentionTile - 1) / kAttentionTile * kAttentionTile;
+}
 
 size_t naive_scratch_bytes(const AttentionArgs& args, int32_t max_context) {
   return row_scratch_floats(args, naive_tile(max_context)) * sizeof(float);
@@ -287,11 +298,13 @@ void attend_naive(const AttentionArgs& args, const AttentionItem& item, uint8_t*
   }
 }
 
-constexpr AttentionKernels kKernels = {append,      scratch_bytes,       attend,      rule::partial_floats, attend_split,
-                                       fold_splits, naive_scratch_bytes, attend_naive};
+constexpr AttentionKernels kKernels = {
+    append, scratch_bytes, attend, rule::partial_floats, attend_split, fold_splits, naive_scratch_bytes, attend_naive};
 
 }  // namespace
 
-const AttentionKernels& attention_kernels_reference() { return kKernels; }
+const AttentionKernels& attention_kernels_reference() {
+  return kKernels;
+}
 
 }  // namespace pagoda

@@ -23,7 +23,9 @@ static inline int32_t window_begin(int32_t window, int32_t position) {
   return window > 0 && position + 1 > window ? position + 1 - window : 0;
 }
 
-static inline int32_t group_size(const AttentionArgs& args) { return args.num_heads / args.layout.num_kv_heads; }
+static inline int32_t group_size(const AttentionArgs& args) {
+  return args.num_heads / args.layout.num_kv_heads;
+}
 
 /// Slab of panel `panel_idx` (16 tokens) of the sequence for one KV head.
 static inline const uint8_t* slab(const AttentionArgs& args, int32_t kv_head, int32_t panel_idx) {
@@ -40,7 +42,9 @@ static inline size_t key_bytes(const KvLayout& l) {
 
 /// A split partial: for n rows (position x head of the group, head fastest) maximum[n], sum[n], both padded to 16, then
 /// values[n][value_dim].
-static inline size_t padded16(size_t n) { return (n + 15) / 16 * 16; }
+static inline size_t padded16(size_t n) {
+  return (n + 15) / 16 * 16;
+}
 
 static inline size_t partial_floats(const AttentionArgs& args, int32_t num_rows) {
   const size_t n = static_cast<size_t>(num_rows) * group_size(args);

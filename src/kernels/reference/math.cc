@@ -10,16 +10,20 @@ namespace pagoda::math {
 namespace {
 
 constexpr double kLog2e = 1.44269504088896340736;
-constexpr double kLn2High = 0.693147180559945286227;   // ln 2 rounded to F64
-constexpr double kLn2Low = 2.319046813846299558e-17;   // ln 2 - kLn2High
+constexpr double kLn2High = 0.693147180559945286227;  // ln 2 rounded to F64
+constexpr double kLn2Low = 2.319046813846299558e-17;  // ln 2 - kLn2High
 constexpr double kTwoOverPi = 0.636619772367581343076;
 constexpr double kHalfPiHigh = 1.57079632679489655800;  // pi/2 rounded to F64
 constexpr double kHalfPiMid = 6.12323399573676603587e-17;
 constexpr double kHalfPiLow = -1.49738490485916983e-33;
 constexpr double kRoundMagic = 6755399441055744.0;  // 1.5 * 2^52
 
-double round_even(double x) { return (x + kRoundMagic) - kRoundMagic; }
-double power_of_two(int e) { return std::bit_cast<double>(static_cast<uint64_t>(e + 1023) << 52); }
+double round_even(double x) {
+  return (x + kRoundMagic) - kRoundMagic;
+}
+double power_of_two(int e) {
+  return std::bit_cast<double>(static_cast<uint64_t>(e + 1023) << 52);
+}
 
 // Taylor series in z = r^2, highest term first; |r| <= pi/4 leaves 8e-20 and 2e-18.
 constexpr double kSin[8] = {1.0 / 355687428096000.0, -1.0 / 1307674368000.0, 1.0 / 6227020800.0, -1.0 / 39916800.0,
@@ -68,9 +72,17 @@ double exp(double x) {
   r = std::fma(-n, kLn2Low, r);
   // Taylor up to r^13 / 13!: |r| <= 0.347 leaves 5e-18.
   double p = 1.0 / 6227020800.0;
-  constexpr double kTerms[11] = {1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0,
-                                 1.0 / 40320.0,     1.0 / 5040.0,     1.0 / 720.0,     1.0 / 120.0,
-                                 1.0 / 24.0,        1.0 / 6.0,        0.5};
+  constexpr double kTerms[11] = {1.0 / 479001600.0,
+                                 1.0 / 39916800.0,
+                                 1.0 / 3628800.0,
+                                 1.0 / 362880.0,
+                                 1.0 / 40320.0,
+                                 1.0 / 5040.0,
+                                 1.0 / 720.0,
+                                 1.0 / 120.0,
+                                 1.0 / 24.0,
+                                 1.0 / 6.0,
+                                 0.5};
   for (const double term : kTerms) p = std::fma(p, r, term);
   p = 1.0 + std::fma(r * r, p, r);
   // Two factors: 2^1024 is not a number.
@@ -101,8 +113,14 @@ double log(double x) {
   return std::fma(e, kLn2High, f - (half_square - std::fma(e, kLn2Low, tail)));
 }
 
-double sin(double x) { return sin_quarter(x, 0); }
-double cos(double x) { return sin_quarter(x, 1); }
-double pow(double base, double exponent) { return exp(exponent * log(base)); }
+double sin(double x) {
+  return sin_quarter(x, 0);
+}
+double cos(double x) {
+  return sin_quarter(x, 1);
+}
+double pow(double base, double exponent) {
+  return exp(exponent * log(base));
+}
 
 }  // namespace pagoda::math

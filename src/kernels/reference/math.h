@@ -14,17 +14,18 @@ constexpr float kLog2e = 1.44269504f;
 constexpr float kLog2eLow = 1.92596299e-8f;  // log2(e) - kLog2e
 constexpr float kExp2Low = -120.0f;          // below: exactly 0, so that no result is a denormal
 constexpr float kExp2High = 128.0f;          // from here: infinity
-constexpr float kExp2[5] = {0.00132647267885f, 0.00967151261305f, 0.0555073374462f, 0.240222420858f,
-                                   0.693146977598f};
+constexpr float kExp2[5] = {0.00132647267885f, 0.00967151261305f, 0.0555073374462f, 0.240222420858f, 0.693146977598f};
 constexpr float kRoundMagic = 12582912.0f;  // 1.5 * 2^23: adding and subtracting it rounds to nearest even
 constexpr float kTanhSmall = 0.625f;
 /// tanh(x) = x + x * z * P(z), z = x^2, for |x| < kTanhSmall: relative error of the polynomial 4.2e-9.
-constexpr float kTanh[5] = {-0.005717044696211815f, 0.02065058797597885f, -0.05374349653720856f,
-                                   0.13331490755081177f, -0.3333328366279602f};
+constexpr float kTanh[5] = {-0.005717044696211815f, 0.02065058797597885f, -0.05374349653720856f, 0.13331490755081177f,
+                            -0.3333328366279602f};
 constexpr float kGeluScale = 1.5957691216f;  // 2 * sqrt(2 / pi)
 constexpr float kGeluCubic = 0.044715f;
 
-static inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+static inline float fma(float a, float b, float c) {
+  return __builtin_fmaf(a, b, c);
+}
 
 static inline float from_bits(uint32_t u) {
   float f;
@@ -38,8 +39,12 @@ static inline uint32_t to_bits(float f) {
   return u;
 }
 
-static inline float infinity() { return from_bits(0x7f800000u); }
-static inline float absolute(float x) { return from_bits(to_bits(x) & 0x7fffffffu); }
+static inline float infinity() {
+  return from_bits(0x7f800000u);
+}
+static inline float absolute(float x) {
+  return from_bits(to_bits(x) & 0x7fffffffu);
+}
 
 /// 2^n * 2^f for integral n in [-120, 128] and |f| <= 1/2.
 static inline float exp2_parts(float n, float f) {
@@ -82,7 +87,9 @@ static inline float tanh(float x) {
 }
 
 /// x / (1 + e^-x); -0 for large negative x.
-static inline float silu(float x) { return x / (1.0f + exp(-x)); }
+static inline float silu(float x) {
+  return x / (1.0f + exp(-x));
+}
 
 /// x/2 * (1 + tanh(u)) with u = sqrt(2/pi) * (x + 0.044715 x^3), written as x / (1 + e^(-2u)): no cancellation.
 static inline float gelu_tanh(float x) {

@@ -103,6 +103,8 @@ constexpr VectorKernels kKernels = {rms_norm, add,  scale,       silu_mul,   gel
 
 }  // namespace
 
-const VectorKernels& vector_kernels_reference() { return kKernels; }
+const VectorKernels& vector_kernels_reference() {
+  return kKernels;
+}
 
 }  // namespace pagoda

@@ -15,10 +15,10 @@ constexpr int32_t kRowBlock = 48;
 /// Buffers of an item's rows, cut out of the caller's scratch.
 struct RowState {
   int32_t num_rows;
-  uint32_t* query;   // [num_rows][key_dim]
-  float* maximum;    // [num_rows]
-  float* sums;       // [num_rows][16]
-  float* values;     // [num_rows][value_dim]
+  uint32_t* query;  // [num_rows][key_dim]
+  float* maximum;   // [num_rows]
+  float* sums;      // [num_rows][16]
+  float* values;    // [num_rows][value_dim]
   float* total_maximum;
   float* total_sum;
   float* total_values;
@@ -86,8 +86,8 @@ struct Attention {
   }
 
   /// Slabs of the tile at `tile` that positions [seen_begin, seen_end) touch; the others stay null.
-  static void find_panels(const AttentionArgs& args, int32_t kv_head, int32_t tile, int32_t seen_begin, int32_t seen_end,
-                          const uint8_t* (&panels)[kTilePanels]) {
+  static void find_panels(const AttentionArgs& args, int32_t kv_head, int32_t tile, int32_t seen_begin,
+                          int32_t seen_end, const uint8_t* (&panels)[kTilePanels]) {
     for (int32_t p = 0; p < kTilePanels; ++p) {
       const int32_t begin = tile + p * kKvPanelTokens;
       const bool seen = begin < seen_end && begin + kKvPanelTokens > seen_begin;
@@ -143,8 +143,8 @@ struct Attention {
     }
   }
 
-  static void run_row_block(const AttentionArgs& args, const AttentionItem& item, const RowState& s, int32_t split_begin,
-                            int32_t row_begin, int32_t row_end, int32_t step, int32_t context) {
+  static void run_row_block(const AttentionArgs& args, const AttentionItem& item, const RowState& s,
+                            int32_t split_begin, int32_t row_begin, int32_t row_end, int32_t step, int32_t context) {
     TileArgs t;
     t.cap = args.soft_cap * rule::kLog2e;
     t.key_dim = args.layout.key_dim;
@@ -172,8 +172,8 @@ struct Attention {
   }
 
   /// (M, L, A) of one row, folded with a split's (m, l, O).
-  static PAGODA_INLINE void fold_row(float& total_maximum, float& total_sum, float* total_values, float maximum, float sum,
-                                     const float* values, int32_t n) {
+  static PAGODA_INLINE void fold_row(float& total_maximum, float& total_sum, float* total_values, float maximum,
+                                     float sum, const float* values, int32_t n) {
     const float m = maximum > total_maximum ? maximum : total_maximum;
     const float a = f32::exp2_nonpositive(total_maximum - m);
     const float b = f32::exp2_nonpositive(maximum - m);
@@ -211,7 +211,8 @@ struct Attention {
       }
     }
     for (int32_t i = 0; i < s.num_rows; ++i) {
-      finish_row(s.total_sum[i], s.total_values + i * value_dim, args.layout.value_dim, rule::output_row(args, item, i));
+      finish_row(s.total_sum[i], s.total_values + i * value_dim, args.layout.value_dim,
+                 rule::output_row(args, item, i));
     }
   }
 
@@ -241,7 +242,8 @@ struct Attention {
       memset(out, 0, sizeof(float) * value_dim);
       for (int32_t k = 0; k < num_splits; ++k) {
         const float* p = partials + k * stride;
-        fold_row(maximum, sum, out, p[i], p[padded + i], p + 2 * padded + static_cast<size_t>(i) * value_dim, value_dim);
+        fold_row(maximum, sum, out, p[i], p[padded + i], p + 2 * padded + static_cast<size_t>(i) * value_dim,
+                 value_dim);
       }
       finish_row(sum, out, value_dim, out);
     }

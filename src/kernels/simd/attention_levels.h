@@ -51,8 +51,10 @@ void append_token(const KvLayout& layout, uint8_t* block, int32_t slot, const fl
     const float* v_head = v + static_cast<size_t>(h) * layout.value_dim;
     for (int32_t d = 0; d < layout.key_dim; d += kLanes) {
       const V x = V::load(k_head + d);
-      if constexpr (kIsBf16<type>) scatter<V, type>(x, keys + (d / 2 * kKvPanelTokens + token) * 2, 2 * kKvPanelTokens, 1);
-      if constexpr (!kIsBf16<type>) scatter<V, type>(x, keys + d * kKvPanelTokens + token, 2 * kKvPanelTokens, kKvPanelTokens);
+      if constexpr (kIsBf16<type>)
+        scatter<V, type>(x, keys + (d / 2 * kKvPanelTokens + token) * 2, 2 * kKvPanelTokens, 1);
+      if constexpr (!kIsBf16<type>)
+        scatter<V, type>(x, keys + d * kKvPanelTokens + token, 2 * kKvPanelTokens, kKvPanelTokens);
     }
     for (int32_t d = 0; d < layout.value_dim; d += kLanes) {
       const V x = V::load(v_head + d);
@@ -92,8 +94,8 @@ void naive_row(const AttentionArgs& args, const AttentionItem& item, int32_t row
     if (p >= panel_begin && p < panel_end) {
       s[0][0] = V::zero();
       const uint8_t* const columns[1] = {rule::slab(args, item.kv_head, p)};
-      accumulate<L, type, 1, 1, Prefetch::kNone>(s, query, 0, columns, row_bytes_of<type>(kKvPanelTokens), layout.key_dim,
-                                                 columns);
+      accumulate<L, type, 1, 1, Prefetch::kNone>(s, query, 0, columns, row_bytes_of<type>(kKvPanelTokens),
+                                                 layout.key_dim, columns);
       if (args.soft_cap != 0.0f) s[0][0] = soft_capped(s[0][0], args.soft_cap * rule::kLog2e);
       s[0][0] = masked_lanes(s[0][0], first - p * kKvPanelTokens, position + 1 - p * kKvPanelTokens);
     }
@@ -129,24 +131,33 @@ template <class L>
 struct AttentionLevel {
   static void append(const KvLayout& layout, uint8_t* block, int32_t slot, const float* k, const float* v) {
     switch (layout.type) {
-      case KvType::kF16: return append_token<L, KvType::kF16>(layout, block, slot, k, v);
-      case KvType::kBF16: return append_token<L, KvType::kBF16>(layout, block, slot, k, v);
-      case KvType::kF32: return append_token<L, KvType::kF32>(layout, block, slot, k, v);
+      case KvType::kF16:
+        return append_token<L, KvType::kF16>(layout, block, slot, k, v);
+      case KvType::kBF16:
+        return append_token<L, KvType::kBF16>(layout, block, slot, k, v);
+      case KvType::kF32:
+        return append_token<L, KvType::kF32>(layout, block, slot, k, v);
     }
   }
   static void attend(const AttentionArgs& args, const AttentionItem& item, uint8_t* scratch) {
     switch (args.layout.type) {
-      case KvType::kF16: return Attention<L, KvType::kF16>::attend(args, item, scratch);
-      case KvType::kBF16: return Attention<L, KvType::kBF16>::attend(args, item, scratch);
-      case KvType::kF32: return Attention<L, KvType::kF32>::attend(args, item, scratch);
+      case KvType::kF16:
+        return Attention<L, KvType::kF16>::attend(args, item, scratch);
+      case KvType::kBF16:
+        return Attention<L, KvType::kBF16>::attend(args, item, scratch);
+      case KvType::kF32:
+        return Attention<L, KvType::kF32>::attend(args, item, scratch);
     }
   }
   static void attend_split(const AttentionArgs& args, const AttentionItem& item, int32_t split_idx, uint8_t* scratch,
                            float* partial) {
     switch (args.layout.type) {
-      case KvType::kF16: return Attention<L, KvType::kF16>::attend_split(args, item, split_idx, scratch, partial);
-      case KvType::kBF16: return Attention<L, KvType::kBF16>::attend_split(args, item, split_idx, scratch, partial);
-      case KvType::kF32: return Attention<L, KvType::kF32>::attend_split(args, item, split_idx, scratch, partial);
+      case KvType::kF16:
+        return Attention<L, KvType::kF16>::attend_split(args, item, split_idx, scratch, partial);
+      case KvType::kBF16:
+        return Attention<L, KvType::kBF16>::attend_split(args, item, split_idx, scratch, partial);
+      case KvType::kF32:
+        return Attention<L, KvType::kF32>::attend_split(args, item, split_idx, scratch, partial);
     }
   }
   static void fold_splits(const AttentionArgs& args, const AttentionItem& item, const float* partials,
@@ -155,14 +166,17 @@ struct AttentionLevel {
   }
   static void attend_naive(const AttentionArgs& args, const AttentionItem& item, uint8_t* scratch) {
     switch (args.layout.type) {
-      case KvType::kF16: return naive<L, KvType::kF16>(args, item, scratch);
-      case KvType::kBF16: return naive<L, KvType::kBF16>(args, item, scratch);
-      case KvType::kF32: return naive<L, KvType::kF32>(args, item, scratch);
+      case KvType::kF16:
+        return naive<L, KvType::kF16>(args, item, scratch);
+      case KvType::kBF16:
+        return naive<L, KvType::kBF16>(args, item, scratch);
+      case KvType::kF32:
+        return naive<L, KvType::kF32>(args, item, scratch);
     }
   }
 
-  static constexpr AttentionKernels kKernels = {append,      attend_scratch_bytes, attend,      rule::partial_floats,
-                                                attend_split, fold_splits,         naive_bytes, attend_naive};
+  static constexpr AttentionKernels kKernels = {append,       attend_scratch_bytes, attend,      rule::partial_floats,
+                                                attend_split, fold_splits,          naive_bytes, attend_naive};
 };
 
 }  // namespace

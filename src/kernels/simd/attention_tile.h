@@ -19,19 +19,19 @@ constexpr uint32_t kBf16Ones = 0x3f803f80u;
 enum class Prefetch { kNone, kRows, kColumns };
 
 struct TileArgs {
-  const uint32_t* query;                 // packed rows, key_dim words apart
-  const uint8_t* panels[kTilePanels];    // slabs; only [panel_begin, panel_end) are valid
-  const uint8_t* next[kTilePanels];      // slabs to prefetch
-  int32_t panel_begin, panel_end;        // panels that some row sees
-  int32_t seen_begin[kMaxTileRows];      // tokens of the tile that each row sees; read when masked
+  const uint32_t* query;               // packed rows, key_dim words apart
+  const uint8_t* panels[kTilePanels];  // slabs; only [panel_begin, panel_end) are valid
+  const uint8_t* next[kTilePanels];    // slabs to prefetch
+  int32_t panel_begin, panel_end;      // panels that some row sees
+  int32_t seen_begin[kMaxTileRows];    // tokens of the tile that each row sees; read when masked
   int32_t seen_end[kMaxTileRows];
   bool masked;
-  float cap;                             // soft_cap * log2e, 0: none
+  float cap;  // soft_cap * log2e, 0: none
   int32_t key_dim, value_dim;
   size_t key_bytes;
-  float* maximum;                        // [R]
-  float* sums;                           // [R][16]
-  float* values;                         // [R][value_dim]
+  float* maximum;  // [R]
+  float* sums;     // [R][16]
+  float* values;   // [R][value_dim]
 };
 
 template <class L>
@@ -93,7 +93,8 @@ PAGODA_INLINE void accumulate(typename L::Vec (&acc)[R][C], const uint32_t* a, i
       V x[C];
       PAGODA_UNROLL
       for (int c = 0; c < C; ++c) {
-        x[c] = type == KvType::kF16 ? V::load_f16(columns[c] + at) : V::load(reinterpret_cast<const float*>(columns[c] + at));
+        x[c] = type == KvType::kF16 ? V::load_f16(columns[c] + at)
+                                    : V::load(reinterpret_cast<const float*>(columns[c] + at));
       }
       PAGODA_UNROLL
       for (int r = 0; r < R; ++r) {
@@ -289,11 +290,16 @@ void run_tile(const TileArgs& t) {
 template <class L, KvType type, bool kFetch>
 void run_tile_rows(int num_rows, const TileArgs& t) {
   switch (num_rows) {
-    case 1: return run_tile<L, type, 1, kFetch>(t);
-    case 2: return run_tile<L, type, 2, kFetch>(t);
-    case 3: return run_tile<L, type, 3, kFetch>(t);
-    case 4: return run_tile<L, type, 4, kFetch>(t);
-    default: break;
+    case 1:
+      return run_tile<L, type, 1, kFetch>(t);
+    case 2:
+      return run_tile<L, type, 2, kFetch>(t);
+    case 3:
+      return run_tile<L, type, 3, kFetch>(t);
+    case 4:
+      return run_tile<L, type, 4, kFetch>(t);
+    default:
+      break;
   }
   if constexpr (L::max_rows(type) > 4) {
     if (num_rows == 5) return run_tile<L, type, 5, kFetch>(t);

@@ -1,6 +1,6 @@
 #pragma once
-// Row-wise operators and their F32 functions over any 16-lane vector type V (x86/*/vector_ops_vec16.h). Lane by lane the
-// operations of reference/math.h. Included only by files of one instruction set; internal linkage throughout.
+// Row-wise operators and their F32 functions over any 16-lane vector type V (x86/*/vector_ops_vec16.h). Lane by lane
+// the operations of reference/math.h. Included only by files of one instruction set; internal linkage throughout.
 
 #include <math.h>
 
@@ -122,7 +122,8 @@ struct VectorOps {
 
   static void rope(float* x, const float* cos_sin, RopeLayout layout, int32_t num_heads, int32_t head_dim,
                    int32_t rope_dim) {
-    for (int32_t h = 0; h < num_heads; ++h) rope_head(x + static_cast<int64_t>(h) * head_dim, cos_sin, layout, rope_dim / 2);
+    for (int32_t h = 0; h < num_heads; ++h)
+      rope_head(x + static_cast<int64_t>(h) * head_dim, cos_sin, layout, rope_dim / 2);
   }
 
   static PAGODA_INLINE void rope_head(float* x, const float* cos_sin, RopeLayout layout, int32_t half) {

@@ -77,11 +77,12 @@ AttentionRunner::Sizes AttentionRunner::sizes(const AttentionKernels& kernels, c
   s.items = row_blocks * kv_heads + 2 * static_cast<size_t>(kItemsPerThread) * num_threads;
   s.groups = limits.max_sequences * kv_heads;
   const int32_t item_positions = std::min(limits.max_rows, positions_per_item(group_size));
-  s.scratch = round_up<size_t>(std::max(kernels.scratch_bytes(args, item_positions),
-                                        kernels.naive_scratch_bytes(args, limits.max_context)),
-                               AlignedBuffer::kAlignment);
+  s.scratch = round_up<size_t>(
+      std::max(kernels.scratch_bytes(args, item_positions), kernels.naive_scratch_bytes(args, limits.max_context)),
+      AlignedBuffer::kAlignment);
   const size_t splits = (static_cast<size_t>(limits.max_context) + kAttentionSplit - 1) / kAttentionSplit;
-  s.partials = num_threads == 1 ? 0 : splits * kv_heads * kernels.partial_floats(args, 1) * kPartialRows * sizeof(float);
+  s.partials =
+      num_threads == 1 ? 0 : splits * kv_heads * kernels.partial_floats(args, 1) * kPartialRows * sizeof(float);
   return s;
 }
 
@@ -173,10 +174,16 @@ class AttentionRunner::Plan {
       return false;
     }
     ranges_used_ = reserved;
-    r_.groups_[num_groups_] = {r_.partials_ + used_floats_, stride, first, num_splits, static_cast<int32_t>(num_ranges)};
+    r_.groups_[num_groups_] = {r_.partials_ + used_floats_, stride, first, num_splits,
+                               static_cast<int32_t>(num_ranges)};
     for (int32_t s = first; s < first + num_splits; s += per_item) {
       const int32_t end = std::min(s + per_item, first + num_splits);
-      push({whole * (end - s) / num_splits, sequence, {kv_head, 0, args.num_rows}, static_cast<int32_t>(num_groups_), s, end});
+      push({whole * (end - s) / num_splits,
+            sequence,
+            {kv_head, 0, args.num_rows},
+            static_cast<int32_t>(num_groups_),
+            s,
+            end});
     }
     used_floats_ += needed;
     ++num_groups_;

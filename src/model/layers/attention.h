@@ -2,8 +2,8 @@
 // AttentionRunner: one layer's attention for all sequences of a step, split over the team.
 //
 // Decode and prefill rows mix freely. Work items are (sequence, KV head, block of rows); a few rows against a long
-// context are cut into ranges of splits, whose partials the last finisher folds in order. How the work is cut changes no
-// bit of the result. Buffers are sized at creation; run() allocates nothing.
+// context are cut into ranges of splits, whose partials the last finisher folds in order. How the work is cut changes
+// no bit of the result. Buffers are sized at creation; run() allocates nothing.
 //
 // Thread rule: called from the engine thread; uses the team inside.
 

@@ -5,6 +5,8 @@
 
 namespace pagoda {
 
-const VectorKernels& vector_kernels_avx2() { return VectorOps<Avx2Vec>::kKernels; }
+const VectorKernels& vector_kernels_avx2() {
+  return VectorOps<Avx2Vec>::kKernels;
+}
 
 }  // namespace pagoda

@@ -92,8 +92,12 @@ struct Avx2Vec {
     return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
   }
   /// a > b ? a : b, so b when either is NaN; min likewise.
-  static PAGODA_INLINE Avx2Vec max(Avx2Vec a, Avx2Vec b) { return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)}; }
-  static PAGODA_INLINE Avx2Vec min(Avx2Vec a, Avx2Vec b) { return {_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)}; }
+  static PAGODA_INLINE Avx2Vec max(Avx2Vec a, Avx2Vec b) {
+    return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)};
+  }
+  static PAGODA_INLINE Avx2Vec min(Avx2Vec a, Avx2Vec b) {
+    return {_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)};
+  }
   /// a < b ? x : y per lane; y when either is NaN.
   static PAGODA_INLINE Avx2Vec select_less(Avx2Vec a, Avx2Vec b, Avx2Vec x, Avx2Vec y) {
     return {_mm256_blendv_ps(y.lo, x.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ)),

@@ -1,6 +1,6 @@
 #include "kernels/kernel_table.h"
-#include "kernels/x86/avx512/vector_ops_vec16.h"
 #include "kernels/simd/attention_levels.h"
+#include "kernels/x86/avx512/vector_ops_vec16.h"
 
 namespace pagoda {
 namespace {
@@ -16,6 +16,8 @@ struct Avx512Level {
 
 }  // namespace
 
-const AttentionKernels& attention_kernels_avx512() { return AttentionLevel<Avx512Level>::kKernels; }
+const AttentionKernels& attention_kernels_avx512() {
+  return AttentionLevel<Avx512Level>::kKernels;
+}
 
 }  // namespace pagoda

@@ -5,6 +5,8 @@
 
 namespace pagoda {
 
-const VectorKernels& vector_kernels_avx512() { return VectorOps<Avx512Vec>::kKernels; }
+const VectorKernels& vector_kernels_avx512() {
+  return VectorOps<Avx512Vec>::kKernels;
+}
 
 }  // namespace pagoda

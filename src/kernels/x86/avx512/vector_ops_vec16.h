@@ -27,7 +27,9 @@ struct Avx512Vec {
   static PAGODA_INLINE Avx512Vec load(const float* p) { return {_mm512_loadu_ps(p)}; }
   PAGODA_INLINE void store(float* p) const { _mm512_storeu_ps(p, v); }
   /// The first n lanes (1..16); the others are zero and their memory is not touched.
-  static PAGODA_INLINE Avx512Vec load_partial(const float* p, int n) { return {_mm512_maskz_loadu_ps(low_lanes(n), p)}; }
+  static PAGODA_INLINE Avx512Vec load_partial(const float* p, int n) {
+    return {_mm512_maskz_loadu_ps(low_lanes(n), p)};
+  }
   PAGODA_INLINE void store_partial(float* p, int n) const { _mm512_mask_storeu_ps(p, low_lanes(n), v); }
   /// Lanes n.. replaced by x.
   PAGODA_INLINE Avx512Vec fill_from(int n, float x) const {

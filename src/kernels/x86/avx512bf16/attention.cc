@@ -4,9 +4,9 @@
 #include <cpuid.h>
 
 #include "kernels/kernel_table.h"
+#include "kernels/simd/attention_levels.h"
 #include "kernels/simd/attention_native.h"
 #include "kernels/x86/avx512/vector_ops_vec16.h"
-#include "kernels/simd/attention_levels.h"
 
 namespace pagoda {
 namespace {
@@ -27,9 +27,7 @@ struct Avx512Bf16Level {
   static PAGODA_INLINE Pairs load_pairs(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
   static PAGODA_INLINE Pairs broadcast_pair(const uint32_t* p) { return {_mm512_set1_epi32(static_cast<int>(*p))}; }
   static PAGODA_INLINE void store_pairs(uint32_t* p, Pairs x) { _mm512_storeu_si512(p, x.bits); }
-  static PAGODA_INLINE Pairs round_pairs(Vec low, Vec high) {
-    return {(__m512i)_mm512_cvtne2ps_pbh(high.v, low.v)};
-  }
+  static PAGODA_INLINE Pairs round_pairs(Vec low, Vec high) { return {(__m512i)_mm512_cvtne2ps_pbh(high.v, low.v)}; }
   static PAGODA_INLINE Vec dot_pairs(Vec acc, Pairs a, Pairs b) {
     return {_mm512_dpbf16_ps(acc.v, (__m512bh)a.bits, (__m512bh)b.bits)};
   }
@@ -37,10 +35,12 @@ struct Avx512Bf16Level {
 
 }  // namespace
 
-const AttentionKernels& native_bf16_attention_kernels() { return AttentionLevel<Avx512Bf16Level>::kKernels; }
+const AttentionKernels& native_bf16_attention_kernels() {
+  return AttentionLevel<Avx512Bf16Level>::kKernels;
+}
 
-// Intel's vdpbf16ps takes two cycles: prefill of 512 rows at depth 8192 (9 heads, D = 64, 2 threads) reaches 153 GFLOP/s
-// where fma reaches 226; decode is alike. On Zen 4 vdpbf16ps is the faster one. The bits are equal.
+// Intel's vdpbf16ps takes two cycles: prefill of 512 rows at depth 8192 (9 heads, D = 64, 2 threads) reaches 153
+// GFLOP/s where fma reaches 226; decode is alike. On Zen 4 vdpbf16ps is the faster one. The bits are equal.
 const AttentionKernels& attention_kernels_avx512bf16() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   const bool intel = __get_cpuid(0, &eax, &ebx, &ecx, &edx) && ebx == signature_INTEL_ebx;
