@@ -211,7 +211,9 @@ void Engine::deliver(StepEvent& output) {
     timings.decode_ms = to_ms(output.end_us - first);
     event = choice.push(e.token_id, std::move(output.event.logprobs), e.finish);
   } else if (e.finish != FinishReason::kNone) {
-    event = choice.end(e.finish, output.error);
+    const Status no_token = internal_error("no token can be drawn after " + std::to_string(e.num_prompt_tokens + e.num_generated) +
+                                           " tokens: the logits hold a NaN or an infinity, or every token is masked");
+    event = choice.end(e.finish, output.error.ok() && e.finish == FinishReason::kError ? no_token : output.error);
   } else {
     event = StreamEvent{};
     event->choice_idx = e.choice_idx;

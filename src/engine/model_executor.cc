@@ -1,7 +1,6 @@
 #include "engine/model_executor.h"
 
 #include <algorithm>
-#include <mutex>
 
 #include "base/check.h"
 #include "base/checked_math.h"
@@ -56,7 +55,7 @@ StepBatch ModelExecutor::pack(const StepPlan& plan) {
   return {plan.tokens, sequences_};
 }
 
-Status ModelExecutor::finish_row(const StepPlan& plan, const RowJob& job, std::span<const float> logits,
+void ModelExecutor::finish_row(const StepPlan& plan, const RowJob& job, std::span<const float> logits,
                                  SamplerScratch& scratch, StepResult& result) {
   const StepEntry& entry = plan.entries[job.entry];
   Slot& slot = slots_[entry.slot];
@@ -65,24 +64,18 @@ Status ModelExecutor::finish_row(const StepPlan& plan, const RowJob& job, std::s
     const int32_t next = slot.tokens[entry.first_position + job.prompt_row + 1];
     outcome.prompt_logprobs[job.prompt_row] =
         compute_logprobs(logits, next, slot.sampling->num_prompt_logprobs, *kernels_.vector);
-    return {};
+    return;
   }
   const int64_t position = int64_t{entry.first_position} + entry.num_tokens;
   outcome.sampled_id = slot.sampler->sample(logits, position, scratch, *kernels_.vector);
-  if (outcome.sampled_id == kNoToken) {
-    return internal_error("position " + std::to_string(position) +
-                          ": no token can be drawn: the logits hold a NaN or an infinity, or every token is masked");
-  }
+  if (outcome.sampled_id == kNoToken) return;  // the scheduler ends the sequence
   if (slot.sampling->num_logprobs >= 0) {
     outcome.logprobs = compute_logprobs(logits, outcome.sampled_id, slot.sampling->num_logprobs, *kernels_.vector);
   }
-  return {};
 }
 
-Status ModelExecutor::finish_rows(const StepPlan& plan, StepResult& result) {
+void ModelExecutor::finish_rows(const StepPlan& plan, StepResult& result) {
   const auto limit = static_cast<size_t>(decoder_->limits().max_logit_rows);
-  std::mutex mutex;
-  Status first_error;  // guarded by mutex
   for (size_t begin = 0; begin < jobs_.size(); begin += limit) {
     const size_t count = std::min(limit, jobs_.size() - begin);
     rows_.clear();
@@ -93,10 +86,7 @@ Status ModelExecutor::finish_rows(const StepPlan& plan, StepResult& result) {
     };
     team_.parallel_for(static_cast<int64_t>(count), 1, [&](int64_t first, int64_t last, int member) {
       for (int64_t i = first; i < last; ++i) {
-        const Status status = finish_row(plan, jobs_[begin + i], logits_of(i), scratch_[member], result);
-        if (status.ok()) continue;
-        const std::lock_guard lock(mutex);
-        if (first_error.ok()) first_error = status;
+        finish_row(plan, jobs_[begin + i], logits_of(i), scratch_[member], result);
       }
     });
     if (!observer_) continue;
@@ -105,7 +95,6 @@ Status ModelExecutor::finish_rows(const StepPlan& plan, StepResult& result) {
       if (jobs_[begin + i].prompt_row < 0) observer_(e.slot, int64_t{e.first_position} + e.num_tokens, logits_of(i));
     }
   }
-  return first_error;
 }
 
 Status ModelExecutor::step(const StepPlan& plan, StepResult& result) {
@@ -117,7 +106,8 @@ Status ModelExecutor::step(const StepPlan& plan, StepResult& result) {
   }
   if (plan.empty()) return {};
   decoder_->forward(pack(plan), kv_);
-  return finish_rows(plan, result);
+  finish_rows(plan, result);
+  return {};
 }
 
 }  // namespace pagoda

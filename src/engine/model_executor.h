@@ -48,9 +48,9 @@ class ModelExecutor : public Executor {
   void apply_changes(const StepPlan& plan);
   void start(const SequenceStart& start);
   StepBatch pack(const StepPlan& plan);
-  Status finish_rows(const StepPlan& plan, StepResult& result);
-  Status finish_row(const StepPlan& plan, const RowJob& job, std::span<const float> logits, SamplerScratch& scratch,
-                    StepResult& result);
+  void finish_rows(const StepPlan& plan, StepResult& result);
+  void finish_row(const StepPlan& plan, const RowJob& job, std::span<const float> logits, SamplerScratch& scratch,
+                  StepResult& result);
 
   std::unique_ptr<Decoder> decoder_;
   KvStore kv_;

@@ -201,15 +201,17 @@ void Scheduler::commit_entry(const StepEntry& entry, Sequence& sequence, StepOut
   publish(sequence, sequence.sampling->stop.empty() ? sequence.num_computed
                                                     : std::min(sequence.num_computed, sequence.num_prompt));
   FinishReason reason = FinishReason::kNone;
-  if (entry.is_sampled) {
-    PAGODA_CHECK(outcome.sampled_id >= 0);
+  const bool has_token = entry.is_sampled && outcome.sampled_id >= 0;
+  if (has_token) {
     sequence.tokens.push_back(outcome.sampled_id);
     reason = finish_reason(sequence, outcome.sampled_id);
+  } else if (entry.is_sampled) {
+    reason = FinishReason::kError;  // nothing could be drawn: this sequence ends, its neighbours go on
   }
   SequenceEvent event = make_event(sequence);
   event.finish = reason;
   event.prompt_logprobs = std::move(outcome.prompt_logprobs);
-  if (entry.is_sampled) {
+  if (has_token) {
     event.token_id = outcome.sampled_id;
     event.logprobs = std::move(outcome.logprobs);
   }
