@@ -59,6 +59,16 @@ Engine::~Engine() {
   }
   outbox_changed_.notify_all();
   output_thread_.join();
+  // Requests that the engine thread did not get to see. Their streams share the inbox: a command left in it would also
+  // keep both alive for ever.
+  std::deque<Command> unseen;
+  {
+    const std::lock_guard lock(inbox_->mutex);
+    unseen.swap(inbox_->commands);
+  }
+  for (Command& command : unseen) {
+    if (auto* submit = std::get_if<Submit>(&command)) end_choices(*submit->output, FinishReason::kCancelled, {});
+  }
 }
 
 Result<std::unique_ptr<Stream>> Engine::submit(Request request) {
@@ -77,6 +87,7 @@ Result<std::unique_ptr<Stream>> Engine::submit(Request request) {
                             std::to_string(config_.scheduler.max_context) +
                             " and needs room for at least one more; shorten the prompt or raise --ctx");
   }
+  const auto num_prompt = static_cast<int32_t>(request.prompt_ids.size());
   const auto sampling = std::make_shared<const SamplingParams>(request.sampling);
   Submit command;
   command.request_id = next_request_id_.fetch_add(1);
@@ -90,6 +101,7 @@ Result<std::unique_ptr<Stream>> Engine::submit(Request request) {
   output->queue = std::make_shared<StreamQueue>(std::move(options));
   for (int32_t i = 0; i < sampling->num_choices; ++i) output->choices.emplace_back(tokenizer_, sampling, i, Detokenizer::Options{});
   output->timings.resize(sampling->num_choices);
+  for (RequestTimings& timings : output->timings) timings.num_prompt_tokens = num_prompt;
   output->started_us.resize(sampling->num_choices);
   output->first_token_us.resize(sampling->num_choices);
   output->submitted_us = now_us();
@@ -99,7 +111,7 @@ Result<std::unique_ptr<Stream>> Engine::submit(Request request) {
   {
     const std::lock_guard lock(inbox_->mutex);
     if (inbox_->is_stopping) return failed_precondition("the engine is shutting down");
-    if (inbox_->num_submits >= config_.max_queued_requests) {
+    if (inbox_->num_submits + inbox_->num_waiting >= config_.max_queued_requests) {
       return resource_exhausted("the request queue is full (" + std::to_string(config_.max_queued_requests) + "); retry later");
     }
     ++inbox_->num_submits;
@@ -118,6 +130,10 @@ void Engine::engine_loop() {
   while (drain_inbox()) {
     const Micros begin = now_us();
     scheduler_->plan(begin, config_.scheduler.max_step_tokens, plan);
+    {
+      const std::lock_guard lock(inbox_->mutex);
+      inbox_->num_waiting = static_cast<size_t>(scheduler_->num_waiting());
+    }
     const Status status = executor_->step(plan, result);
     events.clear();
     status.ok() ? scheduler_->commit(plan, result, events) : scheduler_->abandon(plan, events);
@@ -135,6 +151,7 @@ bool Engine::drain_inbox() {
       inbox_->changed.wait(lock, [&] { return inbox_->is_stopping || !inbox_->commands.empty() || scheduler_->has_work(); });
       if (inbox_->is_stopping) return false;
       commands.swap(inbox_->commands);
+      inbox_->num_waiting = static_cast<size_t>(scheduler_->num_waiting()) + inbox_->num_submits;
       inbox_->num_submits = 0;
     }
     for (Command& command : commands) std::visit([this](auto& c) { handle(c); }, command);
@@ -184,7 +201,7 @@ void Engine::output_loop() {
     }
     for (Output& output : batch) std::visit([this](auto& o) { deliver(o); }, output);
   }
-  for (auto& [id, state] : outputs_) state->queue->finish_all(FinishReason::kCancelled, {});
+  for (auto& [id, state] : outputs_) end_choices(*state, FinishReason::kCancelled, {});
   outputs_.clear();
 }
 
@@ -200,7 +217,6 @@ void Engine::deliver(StepEvent& output) {
   if (state.started_us[e.choice_idx] == 0) {
     state.started_us[e.choice_idx] = output.begin_us;
     timings.queued_ms = to_ms(output.begin_us - state.submitted_us);
-    timings.num_prompt_tokens = e.num_prompt_tokens;
     timings.num_cached_tokens = e.num_cached_tokens;
   }
   std::optional<StreamEvent> event;
@@ -230,21 +246,29 @@ void Engine::deliver(StepEvent& output) {
 void Engine::deliver(RequestEnd& output) {
   const auto found = outputs_.find(output.request_id);
   if (found == outputs_.end()) return;
-  OutputState& state = *found->second;
-  for (OutputProcessor& choice : state.choices) {
-    auto event = choice.end(output.reason, output.error);
-    if (event) state.queue->push(std::move(*event));
-  }
+  end_choices(*found->second, output.reason, output.error);
   outputs_.erase(found);
+}
+
+void Engine::end_choices(OutputState& state, FinishReason reason, const Status& error) {
+  for (OutputProcessor& choice : state.choices) {
+    auto event = choice.end(reason, error);
+    if (!event) continue;
+    add_timings(state, *event);
+    state.queue->push(std::move(*event));
+  }
+}
+
+void Engine::add_timings(const OutputState& state, StreamEvent& event) {
+  event.timings = state.timings[event.choice_idx];
+  event.timings.num_output_tokens = state.choices[event.choice_idx].num_output_tokens();
 }
 
 // Pushes the event; the last one of a choice carries its timings, the last one of all ends the request.
 void Engine::finish_choice(uint64_t request_id, OutputState& state, StreamEvent event) {
   const bool is_last = event.finish != FinishReason::kNone;
   if (is_last) {
-    RequestTimings& timings = state.timings[event.choice_idx];
-    timings.num_output_tokens = state.choices[event.choice_idx].num_output_tokens();
-    event.timings = timings;
+    add_timings(state, event);
     --state.num_unfinished;
   }
   const bool is_over = is_last && state.num_unfinished == 0;

@@ -30,7 +30,7 @@ namespace pagoda {
 
 struct EngineConfig {
   SchedulerConfig scheduler;
-  size_t max_queued_requests = 4096;
+  size_t max_queued_requests = 4096;  ///< that wait for a slot; each choice that waits counts
   size_t max_waiting_events = 64;  ///< of one stream, before events of a choice are joined
 };
 
@@ -78,7 +78,8 @@ class Engine {
     std::mutex mutex;
     std::condition_variable changed;
     std::deque<Command> commands;   // guarded by mutex
-    size_t num_submits = 0;         // guarded by mutex
+    size_t num_submits = 0;         // guarded by mutex: in commands
+    size_t num_waiting = 0;         // guarded by mutex: taken from commands, not yet running
     bool is_stopping = false;       // guarded by mutex
     void push(Command command);
   };
@@ -121,6 +122,9 @@ class Engine {
   void deliver(StepEvent& output);
   void deliver(RequestEnd& output);
   void finish_choice(uint64_t request_id, OutputState& state, StreamEvent event);
+  /// Ends every choice that has not finished.
+  static void end_choices(OutputState& state, FinishReason reason, const Status& error);
+  static void add_timings(const OutputState& state, StreamEvent& event);
 
   std::unique_ptr<Executor> executor_;
   const Tokenizer& tokenizer_;
