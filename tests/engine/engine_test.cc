@@ -63,7 +63,8 @@ TEST(Engine, B19_PreemptedRequestsEqualTheirSoloRuns) {
   options.prefill_chunk = 32;
   const Script script = make_hash_script(kFirstPieceId);
   Rig rig(options);
-  const std::vector<Request> requests = {make_request(iota_prompt(10, 32), 96), make_request(iota_prompt(90, 32), 96, 7)};
+  const std::vector<Request> requests = {make_request(iota_prompt(10, 32), 96),
+                                         make_request(iota_prompt(90, 32), 96, 7)};
   std::vector<std::unique_ptr<Stream>> streams;
   for (const Request& request : requests) streams.push_back(rig.submit(request));
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -159,7 +160,8 @@ TEST(Engine, B26_OnlyWhatMayBeginAStopStringIsHeldBack) {
   EXPECT_EQ(hello.text, "hello!");
   const std::vector<std::string> expected = {"h", "e", "l", "lo", "!"};
   std::vector<std::string> texts;
-  std::copy_if(hello.deltas.begin(), hello.deltas.end(), std::back_inserter(texts), [](const auto& s) { return !s.empty(); });
+  std::copy_if(hello.deltas.begin(), hello.deltas.end(), std::back_inserter(texts),
+               [](const auto& s) { return !s.empty(); });
   EXPECT_EQ(texts, expected);
 }
 
@@ -246,7 +248,7 @@ TEST(Engine, ShutdownEndsRunningWaitingAndUnreadRequests) {
   streams.push_back(rig.submit(make_request(iota_prompt(50, 6), 500)));  // runs
   streams.push_back(rig.submit(make_request(iota_prompt(3, 6), 5)));     // waits in the scheduler
   options.gate->wait_for_step(3);
-  streams.push_back(rig.submit(make_request(iota_prompt(3, 6), 5)));     // the engine thread never gets to see it
+  streams.push_back(rig.submit(make_request(iota_prompt(3, 6), 5)));  // the engine thread never gets to see it
   Engine* engine = rig.engine.release();
   std::thread destroyer([engine] { delete engine; });
   // Shutdown has begun when submit refuses; the destructor cannot be over, as the gate holds the engine thread.
