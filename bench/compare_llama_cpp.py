@@ -88,4 +88,5 @@ def main():
     return 0 if all([compare(args, model) for model in args.models]) else 1
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

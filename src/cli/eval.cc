@@ -8,7 +8,7 @@
 #include <iostream>
 
 #include "cli/common.h"
-#include "cli/subcommands.h"
+#include "cli/eval.h"
 
 namespace pagoda::cli {
 
@@ -122,6 +122,7 @@ void add_eval(CLI::App& program, Action& action) {
   app->add_option("--chunks", o->max_chunks, "score only this many chunks")->check(CLI::Range(0, 1 << 20));
   app->add_flag("--json", o->json, "the result as a JSON object");
   app->callback([o, &action] { action = [o] { return run_perplexity(*o); }; });
+  add_divergence(*eval, action);
 }
 
 }  // namespace pagoda::cli
